@@ -1,0 +1,34 @@
+# Two commands do everything: `make run` and `make test`. Both make .venv first if it is absent or broken.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv/bin
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test test-slow lint bench clean
+
+help:  ## show this
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+setup:
+	@$(PYTHON) scripts/setup_venv.py
+
+run: setup  ## set up, and run the default study (registry.yaml)
+	@$(VENV)/python -m framework.run registry.yaml $(ARGS)
+
+test: setup  ## set up, and run the tests
+	@$(VENV)/python -m pytest -n 2 $(ARGS)
+
+test-slow: setup  ## the tests that take minutes
+	@$(VENV)/python -m pytest -m slow $(ARGS)
+
+lint: setup  ## ruff, mypy, import layers
+	@$(VENV)/ruff check .
+	@$(VENV)/ruff format --check .
+	@$(VENV)/mypy
+	@$(VENV)/lint-imports --no-logo
+
+bench: setup  ## speed, as ratios within one run
+	@$(VENV)/python -m benchmarks $(ARGS)
+
+clean:  ## remove .venv and caches (runs/ stays)
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache *.egg-info

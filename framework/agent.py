@@ -1,0 +1,111 @@
+"""The agent: interpreter, ledger and policy as one. What happens between two environment steps."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from framework.interfaces import (
+    ConstraintEnv,
+    ConstraintInterpreter,
+    InterpreterInput,
+    Labels,
+    PolicyInput,
+    PolicyNet,
+    State,
+    Timestep,
+)
+from framework.interfaces.interpreter import reset_rows
+from framework.ledger import Ledger, Rounding
+
+
+@dataclass(frozen=True)
+class Mind:
+    """All that an agent carries from one step to the next: books and recurrent states."""
+
+    ledger: Ledger
+    interpreter: State
+    policy: State
+
+    def tensors(self) -> dict[str, Tensor]:
+        """For a checkpoint."""
+        books = {f"ledger.{f.name}": getattr(self.ledger, f.name) for f in dataclasses.fields(self.ledger)}
+        states = {"interpreter": self.interpreter, "policy": self.policy}
+        return books | {f"{name}.{i}": t for name, state in states.items() for i, t in enumerate(state)}
+
+    def restored(self, tensors: dict[str, Tensor]) -> Mind:
+        """Undo of ``tensors``, with this mind as the pattern."""
+        books = Ledger(**{f.name: tensors[f"ledger.{f.name}"] for f in dataclasses.fields(self.ledger)})
+        interpreter = tuple(tensors[f"interpreter.{i}"] for i in range(len(self.interpreter)))
+        return Mind(books, interpreter, tuple(tensors[f"policy.{i}"] for i in range(len(self.policy))))
+
+
+class Agent:
+    """Turns what an environment shows into what a policy gets. Holds no state of its own: that is the Mind."""
+
+    def __init__(
+        self, env: ConstraintEnv, interpreter: ConstraintInterpreter, policy: PolicyNet, rounding: Rounding = "nearest"
+    ) -> None:
+        self.spec = env.spec
+        self.rows = env.rows
+        self.interpreter = interpreter
+        self.policy = policy
+        self._rounding: Rounding = rounding
+        with torch.no_grad():  # each distinct sentence is read once
+            self._code = interpreter.encode(env.sentences)
+            self._tokens = policy.encode(env.sentences)
+
+    def fresh_mind(self) -> Mind:
+        rows = self.rows * self.spec.constraints
+        books = Ledger.empty(self.rows, self.spec.constraints, self.spec.cells)
+        return Mind(books, self.interpreter.initial_state(rows), self.policy.initial_state(self.rows))
+
+    @torch.no_grad()
+    def perceive(
+        self, now: Timestep, mind: Mind, last_action: Tensor, labels: Labels | None
+    ) -> tuple[PolicyInput, Mind]:
+        """One look: the interpreter reads the observation, the ledger forms the masks, the policy remembers."""
+        n, k = self.rows, self.spec.constraints
+        start = now.episode_start
+        start_k = start.repeat_interleave(k)
+        seen, interpreter_state = self.interpreter.step(
+            InterpreterInput(now.obs.repeat_interleave(k, 0), self._code[now.text.flatten()], _fold(labels)),
+            reset_rows(mind.interpreter, self.interpreter.initial_state(n * k), start_k),
+        )
+        ledger = mind.ledger.observe(seen, start, self._rounding)
+        mask, budget, threshold = ledger.combined()
+        inputs = PolicyInput(
+            obs=now.obs,
+            mask=mask,
+            budget=budget,
+            threshold=threshold,
+            touched=now.touched,
+            last_action=last_action * ~start.view(-1, *[1] * (last_action.dim() - 1)),
+            memory=torch.zeros(n, 0),
+            text=now.text,
+            tokens=self._tokens,
+        )
+        state = reset_rows(mind.policy, self.policy.initial_state(n), start)
+        memory, policy_state = self.policy.remember(inputs, state)
+        return dataclasses.replace(inputs, memory=memory), Mind(ledger, interpreter_state, policy_state)
+
+    def no_action(self) -> Tensor:
+        """What counts as the last action when there was none."""
+        if self.spec.action.kind == "discrete":
+            return torch.zeros(self.rows, dtype=torch.int64)
+        return torch.zeros(self.rows, self.spec.action.size)
+
+
+def labels_for(interpreter: ConstraintInterpreter, env: ConstraintEnv) -> Labels | None:
+    """The truth, only for an interpreter that declared that it needs it. The one place where labels pass."""
+    return env.labels() if interpreter.needs_labels else None
+
+
+def _fold(labels: Labels | None) -> Labels | None:
+    """[N, K, ...] -> [N * K, 1, ...]: one row per constraint."""
+    if labels is None:
+        return None
+    return Labels(labels.mask.flatten(0, 1)[:, None], labels.threshold.reshape(-1, 1))

@@ -1,0 +1,111 @@
+"""A cell: one fully resolved system, four plugins with all their settings and how to train it. Pure data.
+
+Its hash names the run, so two experiments that come to the same cell share one run, and a finished run is found again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from framework.catalog import Catalog
+from framework.convert import Notes, convert, join
+from framework.errors import Problem, UserError
+from framework.interfaces.component import KINDS, Component, Kind
+from framework.schema import Training
+
+
+@dataclass(frozen=True)
+class Part:
+    """One component of a cell."""
+
+    kind: Kind
+    plugin: str
+    config: Any
+    version: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        settings = dataclasses.asdict(self.config)
+        return {"plugin": self.plugin, **settings} | ({"plugin_version": self.version} if self.version else {})
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Four parts and the training settings."""
+
+    env: Part
+    interpreter: Part
+    policy: Part
+    optimizer: Part
+    training: Training
+
+    def as_dict(self) -> dict[str, Any]:
+        return {kind: getattr(self, kind).as_dict() for kind in KINDS} | {"training": dataclasses.asdict(self.training)}
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """A cell with a seed: what one process does."""
+
+    cell: Cell
+    seed: int
+    labels: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready; ``run_from_dict`` is its undo."""
+        return self.cell.as_dict() | {"seed": self.seed}
+
+    @property
+    def id(self) -> str:
+        """Readable and unique: plugins, seed, and the hash of everything that determines the run."""
+        text = json.dumps(self.as_dict(), sort_keys=True, separators=(",", ":"))
+        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        names = [getattr(self.cell, kind).plugin for kind in ("env", "interpreter", "policy", "optimizer")]
+        return "-".join([*names, f"s{self.seed}", digest])
+
+
+def build_cell(raw: Mapping[str, Any], catalog: Catalog, notes: Notes, path: str = "") -> Cell | None:
+    """Check a raw cell ``{env: {plugin: ..., ...}, ..., training: {...}}``; None when problems were noted."""
+    parts = {kind: build_part(kind, raw.get(kind), catalog, notes, join(path, kind)) for kind in KINDS}
+    training = convert(Training, raw.get("training", {}), join(path, "training"), notes, "training")
+    if training is None or any(part is None for part in parts.values()):
+        return None
+    return Cell(training=training, **parts)  # type: ignore[arg-type]
+
+
+def build_part(kind: Kind, raw: object, catalog: Catalog, notes: Notes, path: str) -> Part | None:
+    """Check ``{plugin: name, settings...}`` against the plugin's own Config."""
+    if raw is None:
+        names = ", ".join(catalog.names(kind))
+        notes.add(path, f"missing component: which {kind}? plugins: {names}")
+        return None
+    if not isinstance(raw, Mapping) or not isinstance(raw.get("plugin"), str):
+        notes.add(path, f"expected the name of a component or a plugin, or {{plugin: name, ...}}, got {raw!r}")
+        return None
+    entry = catalog.find(kind, raw["plugin"])
+    if isinstance(entry, Problem):
+        notes.add(path, entry.message, entry.owner)
+        return None
+    assert entry.cls is not None
+    settings = {key: value for key, value in raw.items() if key not in ("plugin", "plugin_version")}
+    config = convert(entry.cls.Config, settings, path, notes, entry.owner)
+    return None if config is None else Part(kind, entry.name, config, entry.version)
+
+
+def run_from_dict(raw: Mapping[str, Any], catalog: Catalog, labels: tuple[str, ...] = ()) -> RunSpec:
+    """Undo of ``RunSpec.as_dict``, in another process; refuses what does not fit the plugins found there."""
+    notes = Notes()
+    cell = build_cell(raw, catalog, notes)
+    if cell is None:
+        raise UserError(notes.problems)
+    return RunSpec(cell, int(raw["seed"]), labels)
+
+
+def class_of(part: Part, catalog: Catalog) -> type[Component]:
+    cls = catalog.get(part.kind, part.plugin).cls
+    assert cls is not None
+    return cls

@@ -1,0 +1,92 @@
+"""``python -m framework.check PATH_OR_NAME``: does a plugin keep its contract? Says in words what does not.
+
+Exit codes: 0 it does, 1 it does not, 2 the plugin cannot be found or loaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from framework.catalog import Entry
+from framework.convert import Notes, convert
+from framework.errors import UserError, did_you_mean
+from framework.interfaces.component import Kind
+from framework.plugin_manager import PluginHost, PluginRef
+from framework.source import parse_overrides
+from framework.testing import ContractBroken, check_env, check_interpreter, check_optimizer, check_policy
+
+CHECKS: dict[Kind, Callable[..., list[str]]] = {
+    "interpreter": check_interpreter,
+    "policy": check_policy,
+    "optimizer": check_optimizer,
+    "env": check_env,
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m framework.check", description="Check a plugin against its contract."
+    )
+    parser.add_argument("plugin", help="a plugin file, or the name of a plugin")
+    parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of the plugin")
+    parser.add_argument("--env", help="the environment to try it in (default: the first that it takes)")
+    options = parser.parse_args(argv)
+    console, errors = Console(highlight=False), Console(stderr=True, highlight=False, soft_wrap=True)
+    try:
+        entries = _find(options.plugin)
+        broken = [entry for entry in entries if not _check(entry, options.settings, options.env, console)]
+    except UserError as error:
+        for problem in error.problems:
+            errors.print(str(problem), markup=False)
+        return 2
+    return 1 if broken else 0
+
+
+def _find(target: str) -> list[Entry]:
+    path = Path(target)
+    if path.suffix == ".py" or path.exists():
+        origin = str(path.resolve())
+        host = PluginHost([] if _is_builtin(path) else [PluginRef(path=origin, where=target)])
+        found = [e for e in host.catalog if e.origin == origin or (_is_builtin(path) and e.origin.endswith(path.name))]
+    else:
+        host = PluginHost()
+        found = [entry for entry in host.catalog if entry.name == target]
+    if not found:
+        names = sorted({entry.name for entry in host.catalog})
+        raise UserError(f"no plugin is called '{target}'{did_you_mean(target, names)}")
+    return found
+
+
+def _is_builtin(path: Path) -> bool:
+    return path.resolve().parent.parent == Path(__file__).resolve().parent.parent / "plugins"
+
+
+def _check(entry: Entry, settings: list[str], env: str | None, console: Console) -> bool:
+    console.print(f"[bold]{entry.kind} {entry.name}[/bold]  [dim]{entry.origin}[/dim]")
+    if entry.cls is None:
+        raise UserError(f"{entry.owner} is not available: {entry.unavailable}")
+    notes = Notes(lambda path: "command line")
+    config = convert(entry.cls.Config, parse_overrides(settings), "", notes, entry.owner)
+    if notes.problems:
+        raise UserError(notes.problems)
+    extra: dict[str, Any] = {} if entry.kind == "env" else {"env": env}
+    try:
+        for promise in CHECKS[entry.kind](entry.cls, config, **extra):
+            console.print(f"  [green]ok[/green]  {promise}")
+    except ContractBroken as error:
+        for fault in error.faults:
+            console.print("  [red]NO[/red]", end="  ")
+            console.print(fault, markup=False, soft_wrap=True)
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""Files that are whole or absent: written aside, synced, renamed. Safetensors and JSON, never pickle."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as to_bytes
+from torch import Tensor
+
+from framework.errors import Problem, UserError
+
+
+def write_bytes(file: Path, data: bytes) -> None:
+    """Replace ``file`` in one step: a reader, or a power cut, sees the old content or the new."""
+    aside = file.with_name(f".{file.name}.{os.getpid()}.part")
+    try:
+        with open(aside, "wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(aside, file)
+    except OSError:
+        aside.unlink(missing_ok=True)
+        raise
+
+
+def write_json(file: Path, value: Any) -> None:
+    write_bytes(file, (json.dumps(value, indent=2, sort_keys=True, default=str) + "\n").encode())
+
+
+def save(file: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> None:
+    """Tensors and a JSON document in one safetensors file, so that the two can never disagree."""
+    plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    write_bytes(file, to_bytes(plain, metadata={"heed": json.dumps(meta, sort_keys=True)}))
+
+
+def load(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Undo of ``save``; a damaged file is named, never half-read."""
+    try:
+        with safe_open(file, framework="pt") as content:
+            meta = json.loads((content.metadata() or {}).get("heed", "{}"))
+            return {name: content.get_tensor(name) for name in content.keys()}, meta  # noqa: SIM118 - not a dict
+    except FileNotFoundError:
+        raise UserError(Problem("no such file", where=str(file))) from None
+    except (SafetensorError, json.JSONDecodeError, OSError, ValueError) as error:
+        raise UserError(Problem(f"is damaged and cannot be read: {error}", where=str(file))) from None
+
+
+def parameters_finite(module: torch.nn.Module) -> bool:
+    return all(bool(torch.isfinite(p).all()) for p in module.parameters())

@@ -1,0 +1,245 @@
+"""registry.yaml -> a checked study. Every mistake is found before anything runs, and all are told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from framework import grid
+from framework.cell import RunSpec, build_cell, build_part
+from framework.convert import Notes, convert
+from framework.errors import Problem, UserError, did_you_mean
+from framework.grid import GridCell
+from framework.interfaces.component import KINDS, Kind
+from framework.plugin_manager import FOLDERS, PluginHost, PluginRef
+from framework.schema import MAX_CELLS, Ablation, Components, Experiment, PluginEntry, Registry, Report
+from framework.source import Source, read
+
+
+@dataclass(frozen=True)
+class Study:
+    """A registry that has been read and checked."""
+
+    name: str
+    report: Report
+    cells: tuple[GridCell, ...]
+    runs: tuple[RunSpec, ...]
+    host: PluginHost
+    plugins: tuple[PluginRef, ...]
+
+
+class TooManyCells(UserError):
+    """The grid is so large that it may be a slip; the command line asks, or takes --yes."""
+
+    def __init__(self, problem: Problem, count: int) -> None:
+        super().__init__(problem)
+        self.count = count
+
+
+def load(file: Path, overrides: list[str] | None = None, max_cells: int = MAX_CELLS) -> Study:
+    """Read and check everything; raises UserError with all problems."""
+    source = read(file, overrides)
+    notes = Notes(source.locate)
+    registry = _registry(source, notes)
+    refs = _plugin_refs(source, file.parent, notes)
+    try:
+        host = PluginHost(refs)
+    except UserError as error:
+        raise UserError(notes.problems + error.problems) from None
+    return _Checker(source, registry, host, notes, max_cells).study(refs)
+
+
+def _registry(source: Source, notes: Notes) -> Registry:
+    """The sections that are well formed; each bad one is noted and stands empty, so that the rest is checked too."""
+    sections: dict[str, Any] = {}
+    known = list(Registry.__dataclass_fields__)
+    for key, value in source.values.items():
+        if key not in known:
+            notes.add(key, f"unknown key '{key}'{did_you_mean(key, known)}", "registry")
+        elif value is None and key not in ("study", "seeds"):
+            continue  # a section whose lines are all commented out
+        elif key in ("experiments", "ablations"):
+            cls: type = Experiment if key == "experiments" else Ablation
+            sections[key] = _named(cls, key, value, notes)
+        elif key == "plugins":
+            continue
+        else:
+            trial = convert(Registry, {key: value}, "", notes, key)
+            if trial is not None:
+                sections[key] = getattr(trial, key)
+    name = sections.get("study", "")
+    if isinstance(name, str) and (not name.strip() or set(name) & set('/\\:*?"<>|\0') or name.startswith(".")):
+        if "study" in sections:
+            notes.add("study", f"'{name}' cannot name a folder; use letters, digits, - and _", "registry")
+        sections.pop("study", None)
+    return Registry(**sections)
+
+
+def _named(cls: type, section: str, value: object, notes: Notes) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        notes.add(section, f"expected a mapping of names, got {value!r}", section)
+        return {}
+    made = {str(n): convert(cls, body, f"{section}.{n}", notes, section) for n, body in value.items()}
+    return {name: item for name, item in made.items() if item is not None}
+
+
+def _plugin_refs(source: Source, folder: Path, notes: Notes) -> tuple[PluginRef, ...]:
+    entries = source.values.get("plugins") or []
+    if not isinstance(entries, list):
+        notes.add("plugins", "expected a list of {path: file.py} or {module: name}", "registry")
+        return ()
+    refs = []
+    for i, item in enumerate(entries):
+        entry = convert(PluginEntry, item, f"plugins.{i}", notes, "registry")
+        if entry is not None:
+            path = str((folder / entry.path).resolve()) if entry.path else None
+            refs.append(PluginRef(path, entry.module, source.locate(f"plugins.{i}")))
+    return tuple(refs)
+
+
+class _Checker:
+    """Resolves names, expands grids and checks each cell against the plugins it names."""
+
+    def __init__(self, source: Source, registry: Registry, host: PluginHost, notes: Notes, max_cells: int) -> None:
+        self.source, self.registry, self.host, self.notes, self.max_cells = source, registry, host, notes, max_cells
+
+    def study(self, refs: tuple[PluginRef, ...]) -> Study:
+        self._check_components()
+        cells: list[GridCell] = []
+        if not self.registry.experiments and not self.source.values.get("experiments"):
+            self.notes.add("", "no experiments; there is nothing to run", "registry")
+        for name, experiment in self.registry.experiments.items():
+            cells += self._experiment(name, experiment)
+        self._check_size()
+        for name, ablation in self.registry.ablations.items():
+            cells += self._ablation(name, ablation)
+        if self.notes.problems:
+            raise UserError(self.notes.problems)
+        runs = grid.merge(cells)
+        return Study(self.registry.study, self.registry.report, tuple(cells), runs, self.host, refs)
+
+    def _check_components(self) -> None:
+        for kind in KINDS:
+            for name, body in getattr(self.registry.components, FOLDERS[kind]).items():
+                raw = self._component(kind, name)
+                path = f"components.{FOLDERS[kind]}.{name}"
+                if not isinstance(body, Mapping) and body is not None:
+                    self.notes.add(path, f"expected a mapping of settings, got {body!r}", "components")
+                else:
+                    build_part(kind, raw, self.host.catalog, self.notes, path)
+
+    def _component(self, kind: Kind, name: str) -> dict[str, Any]:
+        """A component by name, or the plugin of that name without settings."""
+        body = getattr(self.registry.components, FOLDERS[kind]).get(name)
+        return {"plugin": name} | dict(body) if isinstance(body, Mapping) else {"plugin": name}
+
+    def _part(self, kind: Kind, value: object) -> object:
+        """What an experiment or an axis says about a component, as ``{plugin: ..., settings}``."""
+        if isinstance(value, str):
+            return self._component(kind, value)
+        if isinstance(value, Mapping) and isinstance(value.get("plugin"), str):
+            return grid.deep_merge(
+                self._component(kind, value["plugin"]), {k: v for k, v in value.items() if k != "plugin"}
+            )
+        return value
+
+    def _raw(self, experiment: Experiment) -> dict[str, Any]:
+        raw: dict[str, Any] = {kind: self._part(kind, getattr(experiment, kind)) for kind in KINDS}
+        return raw | {"training": grid.deep_merge(self.registry.training, experiment.training)}
+
+    def _experiment(self, name: str, experiment: Experiment) -> list[GridCell]:
+        path = f"experiments.{name}"
+        notes = Notes()
+        cell = build_cell(self._raw(experiment), self.host.catalog, notes)
+        for problem in notes.problems:
+            self.notes.add(self._origin(path, experiment, problem.path), problem.message, problem.owner)
+        if cell is None:
+            return []
+        seeds = self._seeds(experiment.seeds or self.registry.seeds, f"{path}.seeds")
+        return [GridCell(name, "experiments", {}, cell, seeds)]
+
+    def _origin(self, path: str, experiment: Experiment, inner: str) -> str:
+        """Where in the file the setting ``inner`` of this experiment was written: there, or in what it refers to."""
+        here = f"{path}.{inner}"
+        head, _, rest = inner.partition(".")
+        if head == "training" and not _has(experiment.training, rest) and rest:
+            return inner
+        reference = getattr(experiment, head, None)
+        if isinstance(reference, Mapping) and _has(reference, rest):
+            return here
+        name = reference.get("plugin") if isinstance(reference, Mapping) else reference
+        if head in KINDS and isinstance(name, str) and rest:
+            folder = FOLDERS[head]
+            if name in getattr(self.registry.components, folder):
+                return f"components.{folder}.{name}.{rest}"
+        return here
+
+    def _check_size(self) -> None:
+        count = len(self.registry.experiments) + sum(grid.count(a) for a in self.registry.ablations.values())
+        if count > self.max_cells and not self.notes.problems:
+            largest = max(self.registry.ablations, key=lambda name: grid.count(self.registry.ablations[name]))
+            problem = Problem(
+                f"the grid has {count:,} cells (more than {self.max_cells:,}); pass --yes if you mean it",
+                where=self.source.locate(f"ablations.{largest}"),
+                path=f"ablations.{largest}",
+            )
+            raise TooManyCells(problem, count)
+
+    def _ablation(self, name: str, ablation: Ablation) -> list[GridCell]:
+        path = f"ablations.{name}"
+        base = self.registry.experiments.get(ablation.base)
+        if base is None:
+            known = list(self.registry.experiments)
+            what = f"no experiment is called '{ablation.base}'" if ablation.base else "missing key 'base'"
+            self.notes.add(f"{path}.base", f"{what}{did_you_mean(ablation.base, known)}", "ablations")
+            return []
+        before = len(self.notes.problems)
+        points = grid.expand(ablation, path, self.notes)
+        raw, made = self._raw(base), []
+        seeds = self._seeds(ablation.seeds or base.seeds or self.registry.seeds, f"{path}.seeds")
+        for point in points:
+            notes = Notes()
+            cell = build_cell(self._changed(raw, point.changes, notes), self.host.catalog, notes)
+            for problem in notes.problems:
+                spot = point.locate(problem.path)
+                if spot is not None:  # a mistake of the base itself is told at the base
+                    self.notes.add(spot, problem.message, problem.owner)
+            if cell is not None:
+                made.append(GridCell(point.name, name, point.changes, cell, seeds, point.baseline))
+        if len(self.notes.problems) == before and points and not any(p.baseline for p in points):
+            self.notes.add(f"{path}.baseline", "no cell of this grid matches the baseline", "ablations")
+        return made
+
+    def _changed(self, raw: Mapping[str, Any], changes: Mapping[str, Any], notes: Notes) -> dict[str, Any]:
+        """The base with an ablation's changes; whole components first, so that settings apply to the new one."""
+        for path in sorted(changes, key=lambda p: p.count(".")):
+            value = changes[path]
+            head, _, rest = path.partition(".")
+            if head not in (*KINDS, "training"):
+                known = [*KINDS, "training"]
+                notes.add(path, f"axis '{path}' does not exist in the base{did_you_mean(head, known)}", "ablations")
+                continue
+            raw = grid.replace(raw, path, self._part(cast(Kind, head), value) if not rest else value)
+        return dict(raw)
+
+    def _seeds(self, seeds: tuple[int, ...], path: str) -> tuple[int, ...]:
+        if not seeds:
+            self.notes.add(path, "no seeds; give at least one", "registry")
+        elif len(set(seeds)) < len(seeds):
+            self.notes.add(path, f"a seed is listed twice: {list(seeds)}", "registry")
+        elif any(not 0 <= seed < 2**32 for seed in seeds):
+            self.notes.add(path, f"seeds must be between 0 and 2^32 - 1: {list(seeds)}", "registry")
+        return seeds
+
+
+def _has(tree: object, path: str) -> bool:
+    for key in path.split(".") if path else ():
+        if not isinstance(tree, Mapping) or key not in tree:
+            return False
+        tree = tree[key]
+    return True
+
+
+__all__ = ["Components", "Study", "TooManyCells", "load"]

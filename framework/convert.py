@@ -1,0 +1,150 @@
+"""Plain YAML values -> frozen dataclasses, with every mistake noted where it stands.
+
+The same code checks registry.yaml itself and the ``Config`` of every plugin, so a misspelled key gets the same message
+at any depth, with the owner of the key.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from framework.errors import Problem, did_you_mean
+
+T = TypeVar("T")
+
+
+@dataclass
+class Notes:
+    """Collects problems; ``locate`` turns a dotted path into file:line."""
+
+    locate: Callable[[str], str] = lambda path: ""
+    problems: list[Problem] = field(default_factory=list)
+
+    def add(self, path: str, message: str, owner: str = "") -> None:
+        problem = Problem(message, where=self.locate(path), path=path, owner=owner)
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+
+def convert(cls: type[T], value: object, path: str, notes: Notes, owner: str = "") -> T | None:
+    """``value`` as the dataclass ``cls``, or None when problems were noted."""
+    if not isinstance(value, Mapping):
+        notes.add(path, f"expected a mapping of settings, got {_show(value)}", owner)
+        return None
+    before = len(notes.problems)
+    hints = get_type_hints(cls)
+    known = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
+    values: dict[str, Any] = {}
+    for key, item in value.items():
+        inner = join(path, key)
+        if key not in known:
+            notes.add(inner, f"unknown key '{key}'{did_you_mean(str(key), list(known))}", owner)
+            continue
+        values[str(key)] = coerce(hints[str(key)], item, inner, notes, owner)
+    if len(notes.problems) > before:
+        return None
+    try:
+        return cls(**values)
+    except (ValueError, TypeError) as error:
+        at = next((join(path, key) for key in values if str(error).startswith(f"{key} ")), path)
+        notes.add(at, str(error), owner)
+        return None
+
+
+def coerce(hint: Any, value: object, path: str, notes: Notes, owner: str = "") -> Any:
+    """``value`` checked against a type hint; a mistake is noted, and what comes back then is never used."""
+    origin, args = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return value
+    if dataclasses.is_dataclass(hint):
+        return convert(cast(type, hint), value, path, notes, owner)
+    if origin is Literal:
+        if value not in args or isinstance(value, bool) != any(isinstance(a, bool) and a == value for a in args):
+            near = did_you_mean(value, [a for a in args if isinstance(a, str)]) if isinstance(value, str) else ""
+            notes.add(path, f"expected one of {', '.join(map(str, args))}, got {_show(value)}{near}", owner)
+        return value
+    if origin in (Union, types.UnionType):
+        return _coerce_union(args, value, path, notes, owner)
+    if origin is tuple:
+        return _coerce_tuple(args, value, path, notes, owner)
+    if origin in (dict, Mapping):
+        if not isinstance(value, Mapping):
+            notes.add(path, f"expected a mapping, got {_show(value)}", owner)
+            return {}
+        return {str(k): coerce(args[1], v, join(path, k), notes, owner) for k, v in value.items()}
+    return _coerce_scalar(hint, value, path, notes, owner)
+
+
+def _coerce_union(args: tuple[Any, ...], value: object, path: str, notes: Notes, owner: str) -> Any:
+    if value is None and type(None) in args:
+        return None
+    choices = [a for a in args if a is not type(None)]
+    for choice in choices:
+        trial = Notes()
+        result = coerce(choice, value, path, trial, owner)
+        if not trial.problems:
+            return result
+    if len(choices) == 1:
+        return coerce(choices[0], value, path, notes, owner)
+    notes.add(path, f"expected {' or '.join(_name(c) for c in args)}, got {_show(value)}", owner)
+    return value
+
+
+def _coerce_tuple(args: tuple[Any, ...], value: object, path: str, notes: Notes, owner: str) -> Any:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        notes.add(path, f"expected a list, got {_show(value)}", owner)
+        return ()
+    if len(args) == 2 and args[1] is Ellipsis:
+        return tuple(coerce(args[0], item, join(path, i), notes, owner) for i, item in enumerate(value))
+    if len(args) != len(value):
+        notes.add(path, f"expected a list of {len(args)} items, got {len(value)}", owner)
+        return ()
+    return tuple(
+        coerce(a, item, join(path, i), notes, owner) for i, (a, item) in enumerate(zip(args, value, strict=True))
+    )
+
+
+def _coerce_scalar(hint: Any, value: object, path: str, notes: Notes, owner: str) -> Any:
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if hint is int and isinstance(value, float) and value.is_integer():
+        return int(value)  # 1e6 is a float in YAML; as a count of steps it means 1000000
+    if isinstance(value, bool) != (hint is bool) or not isinstance(value, hint):
+        notes.add(path, f"expected {_name(hint)}, got {_show(value)}", owner)
+    elif hint is float and not math.isfinite(cast(float, value)):
+        notes.add(path, f"expected a finite number, got {value}", owner)
+    return value
+
+
+def join(path: str, key: object) -> str:
+    return f"{path}.{key}" if path else str(key)
+
+
+_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "null"}
+
+
+def _name(hint: Any) -> str:
+    if get_origin(hint) is tuple:
+        return "a list"
+    if get_origin(hint) is Literal:
+        return " or ".join(map(str, get_args(hint)))
+    return _NAMES.get(hint, getattr(hint, "__name__", str(hint)))
+
+
+def _show(value: object) -> str:
+    if value is None:
+        return "nothing (null)"
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, str):
+        return f"text '{value if len(value) <= 40 else value[:37] + '...'}'"
+    if isinstance(value, Sequence):
+        return "a list"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

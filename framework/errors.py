@@ -1,0 +1,39 @@
+"""A person's mistake, told to the person: where, what, the likely fix, and who owns the thing that is wrong."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One mistake. ``str()`` gives the one line that is printed."""
+
+    message: str
+    where: str = ""  # "registry.yaml:12", or "command line"
+    path: str = ""  # "experiments.polco.optimizer"
+    owner: str = ""  # "optimizer 'pcpo' (plugins/optimizers/pcpo.py)"
+
+    def __str__(self) -> str:
+        line = ": ".join(part for part in (self.where, self.path, self.message) if part)
+        return f"{line} [{self.owner}]" if self.owner else line
+
+
+class UserError(Exception):
+    """Carries every problem that was found, not just the first. Never shown as a traceback."""
+
+    def __init__(self, problems: Problem | str | Iterable[Problem]) -> None:
+        if isinstance(problems, str):
+            problems = Problem(problems)
+        self.problems = [problems] if isinstance(problems, Problem) else list(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+def did_you_mean(word: str, known: Sequence[str]) -> str:
+    """``; did you mean 'x'?``, or the whole list when nothing is near and the list is short."""
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    if near:
+        return f"; did you mean '{near[0]}'?"
+    return f"; known: {', '.join(sorted(known))}" if 0 < len(known) <= 24 else ""

@@ -1,0 +1,99 @@
+"""Plays whole episodes with a fixed policy and keeps what each of them brought."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from framework.agent import Agent, labels_for
+from framework.interfaces import ConstraintEnv
+from framework.stats import mean_interval
+
+
+@dataclass(frozen=True)
+class Result:
+    """E evaluated episodes."""
+
+    reward: Tensor  # [E]
+    discounted: Tensor  # [E] discounted reward
+    cost: Tensor  # [E, K] true
+    threshold: Tensor  # [E, K] true h_C
+    kind: Tensor  # [E, K]
+    length: Tensor  # [E]
+    ceiling: Tensor  # [E] best reward possible without violation; NaN where unknown
+
+    @property
+    def violation(self) -> Tensor:
+        """[E]: Delta_C = max(0, cost - h_C), summed over constraints."""
+        return (self.cost - self.threshold).clamp(min=0).sum(-1)
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {f.name: getattr(self, f.name).contiguous() for f in dataclasses.fields(self)}
+
+    def summary(self) -> dict[str, float]:
+        """Means over episodes; reward and violation with a 95 % interval over episodes."""
+        low, high = mean_interval(self.reward.numpy())
+        violation_low, violation_high = mean_interval(self.violation.numpy())
+        share = (
+            float(self.reward.mean() / self.ceiling.mean()) if not math.isnan(float(self.ceiling.mean())) else math.nan
+        )
+        return {
+            "episodes": float(len(self.reward)),
+            "reward": float(self.reward.mean()),
+            "reward_low": low,
+            "reward_high": high,
+            "discounted_reward": float(self.discounted.mean()),
+            "violation": float(self.violation.mean()),
+            "violation_low": violation_low,
+            "violation_high": violation_high,
+            "violation_rate": float((self.violation > 0).float().mean()),
+            "cost": float(self.cost.sum(-1).mean()),
+            "length": float(self.length.mean()),
+            "ceiling_share": share,
+        }
+
+
+@torch.no_grad()
+def evaluate(
+    env: ConstraintEnv, agent: Agent, episodes: int, gamma: float, generator: torch.Generator, greedy: bool = False
+) -> Result:
+    """Each row plays ceil(episodes / rows) episodes to their end: stopping at a count would favour short ones."""
+    quota = math.ceil(episodes / env.rows)
+    played = torch.zeros(env.rows, dtype=torch.int64)
+    columns: list[dict[str, Tensor]] = []
+    now = env.reset()
+    inputs, mind = agent.perceive(now, agent.fresh_mind(), agent.no_action(), labels_for(agent.interpreter, env))
+    reward, discounted, length, cost = (torch.zeros(env.rows) for _ in range(4))
+    cost = torch.zeros(env.rows, env.spec.constraints)
+    ceiling = _ceiling(env)
+    while bool((played < quota).any()):
+        distribution = agent.policy.distribution(inputs)
+        action = distribution.mode() if greedy else distribution.sample(generator)
+        moves = ~now.done if now.final_obs is None else torch.ones_like(now.done)
+        now = env.step(action)
+        reward = reward + now.reward * moves
+        discounted = discounted + gamma**length * now.reward * moves
+        cost = cost + now.cost * moves[:, None]
+        length = length + moves
+        rows = now.done & (played < quota)
+        if bool(rows.any()):
+            done = {"reward": reward, "discounted": discounted, "cost": cost, "length": length, "ceiling": ceiling}
+            columns.append({k: v[rows] for k, v in (done | {"threshold": now.threshold, "kind": now.kind}).items()})
+        played = played + now.done
+        keep = ~now.done
+        reward, discounted, length, cost = reward * keep, discounted * keep, length * keep, cost * keep[:, None]
+        if bool(now.episode_start.any()):
+            ceiling = torch.where(now.episode_start, _ceiling(env), ceiling)
+        _, _, ledger = mind.ledger.charge(now.touched)
+        mind = dataclasses.replace(mind, ledger=ledger)
+        inputs, mind = agent.perceive(now, mind, action, labels_for(agent.interpreter, env))
+    return Result(**{f.name: torch.cat([c[f.name] for c in columns])[:episodes] for f in dataclasses.fields(Result)})
+
+
+def _ceiling(env: ConstraintEnv) -> Tensor:
+    best = env.ceiling()
+    return torch.full((env.rows,), math.nan) if best is None else best

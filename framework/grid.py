@@ -1,0 +1,165 @@
+"""Ablation grids: axes (product) and variants (one change each) -> cells; cells and seeds -> distinct runs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from framework.cell import Cell, RunSpec
+from framework.convert import Notes
+from framework.errors import did_you_mean
+from framework.schema import Ablation
+
+
+@dataclass(frozen=True)
+class GridCell:
+    """A named cell of the study: an experiment, or a point of an ablation."""
+
+    name: str
+    group: str  # "experiments", or the ablation's name
+    changes: Mapping[str, Any]
+    cell: Cell
+    seeds: tuple[int, ...]
+    baseline: bool = False
+
+    @property
+    def label(self) -> str:
+        return self.name if self.group == "experiments" else f"{self.group}/{self.name}"
+
+    def runs(self) -> list[RunSpec]:
+        return [RunSpec(self.cell, seed, (self.label,)) for seed in self.seeds]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point of a grid before it is checked: which settings it changes, and where the file says so."""
+
+    name: str
+    changes: Mapping[str, Any]
+    origin: str  # "ablations.masks.axes" or "ablations.masks.variants.no_mask"
+    baseline: bool
+
+    def locate(self, path: str) -> str | None:
+        """The place in the file that set ``path``, if this point did."""
+        owners = [change for change in self.changes if path == change or path.startswith(f"{change}.")]
+        return f"{self.origin}.{max(owners, key=len)}" if owners else None
+
+
+def count(ablation: Ablation) -> int:
+    """How many cells the grid has, without building it."""
+    lengths = [len(values) if isinstance(values, list | tuple) else 1 for values in ablation.axes.values()]
+    return (math.prod(lengths) if lengths else 0) + len(ablation.variants) + bool(ablation.variants)
+
+
+def expand(ablation: Ablation, path: str, notes: Notes) -> list[Point]:
+    """All points of the grid; mistakes in its shape are noted."""
+    if not ablation.axes and not ablation.variants:
+        notes.add(path, "the grid is empty: give 'axes' or 'variants'", "ablations")
+        return []
+    points = _product(ablation, path, notes) + _variants(ablation, path, notes)
+    if not points and not any(p.path.startswith(path) for p in notes.problems):
+        notes.add(path, "the grid is empty: 'exclude' leaves no cell", "ablations")
+    return points
+
+
+def _product(ablation: Ablation, path: str, notes: Notes) -> list[Point]:
+    axes: dict[str, list[Any]] = {}
+    for axis, values in ablation.axes.items():
+        if not isinstance(values, list | tuple):
+            notes.add(f"{path}.axes.{axis}", f"an axis is a list of values, got {values!r}", "ablations")
+        elif not values:
+            notes.add(f"{path}.axes.{axis}", "the grid is empty: this axis has no values", "ablations")
+        else:
+            axes[axis] = list(values)
+    excluded: list[Mapping[str, Any]] = list(ablation.exclude)
+    wanted = ablation.baseline if isinstance(ablation.baseline, Mapping) else None
+    rules = [(f"{path}.exclude.{i}", rule) for i, rule in enumerate(excluded)]
+    if ablation.axes:
+        rules += [(f"{path}.baseline", wanted)] if wanted else []
+    for spot, rule in rules:
+        for key in rule:
+            if key not in ablation.axes:
+                notes.add(
+                    f"{spot}.{key}", f"'{key}' is no axis of this grid{did_you_mean(key, list(axes))}", "ablations"
+                )
+    if len(axes) < len(ablation.axes) or not axes:
+        return []
+    short = _short_names(axes)
+    points = []
+    for i, values in enumerate(itertools.product(*axes.values())):
+        changes = dict(zip(axes, values, strict=True))
+        if any(_matches(rule, changes) for rule in excluded):
+            continue
+        name = ",".join(f"{short[axis]}={_word(value)}" for axis, value in changes.items())
+        is_baseline = _matches(wanted, changes) if wanted else (i == 0 and not ablation.variants)
+        points.append(Point(name, changes, f"{path}.axes", is_baseline))
+    if points and not wanted and not ablation.variants and not any(p.baseline for p in points):
+        points[0] = Point(points[0].name, points[0].changes, points[0].origin, True)  # the first cell was excluded
+    return points
+
+
+def _variants(ablation: Ablation, path: str, notes: Notes) -> list[Point]:
+    if not ablation.variants:
+        return []
+    named = ablation.baseline if isinstance(ablation.baseline, str) else None
+    if named is not None and named not in (*ablation.variants, ablation.base):
+        known = [*ablation.variants, ablation.base]
+        notes.add(f"{path}.baseline", f"no variant is called '{named}'{did_you_mean(named, known)}", "ablations")
+    points = [Point(ablation.base, {}, path, named in (None, ablation.base) and not ablation.axes)]
+    for name, changes in ablation.variants.items():
+        if not isinstance(changes, Mapping) or not changes:
+            notes.add(f"{path}.variants.{name}", "a variant is a mapping of dotted path to value", "ablations")
+        else:
+            points.append(Point(name, dict(changes), f"{path}.variants.{name}", name == named))
+    return points
+
+
+def merge(cells: Iterable[GridCell]) -> tuple[RunSpec, ...]:
+    """The distinct runs of a study, in order; a run that serves several cells carries all their labels."""
+    runs: dict[str, RunSpec] = {}
+    for cell in cells:
+        for run in cell.runs():
+            known = runs.get(run.id)
+            labels = tuple(dict.fromkeys((known.labels if known else ()) + run.labels))
+            runs[run.id] = RunSpec(run.cell, run.seed, labels)
+    return tuple(runs.values())
+
+
+def deep_merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """``base`` with ``changes`` laid over it, mappings merged key by key."""
+    merged = dict(base)
+    for key, value in changes.items():
+        old = merged.get(key)
+        merged[key] = deep_merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return merged
+
+
+def replace(tree: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
+    """``tree`` with one dotted path set; nothing is changed in place."""
+    head, _, rest = path.partition(".")
+    if not rest:
+        return {**tree, head: value}
+    inner = tree.get(head)
+    return {**tree, head: replace(inner if isinstance(inner, Mapping) else {}, rest, value)}
+
+
+def _matches(rule: Mapping[str, Any], changes: Mapping[str, Any]) -> bool:
+    return all(key in changes and changes[key] == value for key, value in rule.items())
+
+
+def _short_names(axes: Iterable[str]) -> dict[str, str]:
+    """Last part of each axis' path, or the whole path where two would be the same."""
+    axes = list(axes)
+    tails = [axis.rpartition(".")[2] for axis in axes]
+    return {axis: tail if tails.count(tail) == 1 else axis for axis, tail in zip(axes, tails, strict=True)}
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return str(value.get("plugin", "...")) + "".join(f"+{k}:{_word(v)}" for k, v in value.items() if k != "plugin")
+    return str(value)

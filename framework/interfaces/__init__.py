@@ -1,0 +1,50 @@
+"""The four interfaces and the data that flows between them: all that a plugin author imports."""
+
+from framework.interfaces.component import KINDS, Component, Kind, NoConfig
+from framework.interfaces.distributions import Categorical, Distribution, Gaussian, kl
+from framework.interfaces.env import ConstraintEnv, Split
+from framework.interfaces.interpreter import ConstraintInterpreter
+from framework.interfaces.optimizer import Metrics, SafeOptimizer
+from framework.interfaces.policy import PolicyNet, Values
+from framework.interfaces.types import (
+    ActionSpec,
+    EnvSpec,
+    Episodes,
+    Interpretation,
+    InterpreterInput,
+    Labels,
+    ObservationSpec,
+    PolicyInput,
+    Rollout,
+    State,
+    Timestep,
+)
+
+__all__ = [
+    "KINDS",
+    "ActionSpec",
+    "Categorical",
+    "Component",
+    "ConstraintEnv",
+    "ConstraintInterpreter",
+    "Distribution",
+    "EnvSpec",
+    "Episodes",
+    "Gaussian",
+    "Interpretation",
+    "InterpreterInput",
+    "Kind",
+    "Labels",
+    "Metrics",
+    "NoConfig",
+    "ObservationSpec",
+    "PolicyInput",
+    "PolicyNet",
+    "Rollout",
+    "SafeOptimizer",
+    "Split",
+    "State",
+    "Timestep",
+    "Values",
+    "kl",
+]

@@ -1,0 +1,78 @@
+"""ConstraintEnv: N worlds stepped together, each with sentences that say what must not happen in it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Literal
+
+from torch import Tensor
+
+from framework.interfaces.component import Component, Kind
+from framework.interfaces.types import EnvSpec, Labels, Timestep
+
+Split = Literal["train", "eval"]
+
+
+class ConstraintEnv(Component, ABC):
+    """A world. Write ``spec``, ``sentences``, ``reset``, ``step``, ``labels`` and the two state methods.
+
+    The loop it lives in (framework/rollout.py)::
+
+        env = MyEnv(config, rows=64, split="train", seed=0)
+        now = env.reset()
+        while True:
+            now = env.step(actions)          # a row that was done starts its next episode, whatever its action
+            truth = env.labels()             # only for those who declared that they need it
+
+    ``split`` chooses maps and sentences: "eval" must be disjoint from "train". Equal seed, equal worlds.
+    """
+
+    kind: ClassVar[Kind] = "env"
+    kinds: ClassVar[tuple[str, ...]] = ("constraint",)
+    """The kinds of constraint it has; Timestep.kind indexes this."""
+
+    def __init__(self, config: Any, rows: int, split: Split, seed: int) -> None:
+        self.config = config
+        self.rows = rows
+        self.split = split
+        self.seed = seed
+
+    @property
+    @abstractmethod
+    def spec(self) -> EnvSpec:
+        """Shapes and sizes. Components are built from this."""
+
+    @property
+    @abstractmethod
+    def sentences(self) -> tuple[str, ...]:
+        """The sentence table of this split; Timestep.text holds ids into it."""
+
+    @abstractmethod
+    def reset(self) -> Timestep:
+        """Start all rows afresh from the seed."""
+
+    @abstractmethod
+    def step(self, actions: Tensor) -> Timestep:
+        """Move every row; see Timestep for what happens to rows that were done."""
+
+    @abstractmethod
+    def labels(self) -> Labels:
+        """The truth about the present observation."""
+
+    @abstractmethod
+    def state_dict(self) -> dict[str, Tensor]:
+        """Everything needed to go on exactly from here, random state included."""
+
+    @abstractmethod
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Undo of ``state_dict``."""
+
+    def ceiling(self) -> Tensor | None:
+        """[N]: best reward of each row's present episode with no violation, for one who knows the map; None if unknown.
+
+        Reports show every agent as a share of it.
+        """
+        return None
+
+    def close(self) -> None:
+        """Let go of processes and windows, if any."""

@@ -1,0 +1,221 @@
+"""The data that flows between plugins. Every type is frozen; every tensor field states its shape.
+
+Shape law: a step is ``[N, ...]``, a rollout is ``[T, N, ...]``. N environments run side by side and there is no
+unbatched path. K is the number of constraints that hold at once. It is an *axis*, not a list: with K fixed by the
+environment everything stays one tensor, and the usual case is simply K = 1. Only the environment and the ledger
+(framework/ledger.py) ever see that axis. Interpreters read one sentence per row (the framework folds K into the
+batch) and policies get masks that are already combined, so a policy trained with one constraint works with three.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+import torch
+from torch import Tensor
+
+State = tuple[Tensor, ...]
+"""Recurrent state: tensors ``[N, ...]``. ``()`` means memoryless, so recurrence is never an ``if``.
+At the start of an episode the framework puts the rows of ``initial_state`` back; plugins never reset anything."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ObservationSpec:
+    """What one observation looks like.
+
+    ``codes``   a grid of small integers, ``[*shape]`` uint8; each channel c (last axis) takes values below
+                ``levels[c]``, so that a network can one-hot or embed it without guessing;
+    ``vector``  real numbers, ``[*shape]`` float32;
+    ``image``   RGB bytes ``[H, W, 3]`` uint8.
+    """
+
+    kind: Literal["codes", "vector", "image"]
+    shape: tuple[int, ...]
+    levels: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class ActionSpec:
+    """``discrete``: ``size`` choices, actions are int64 ``[N]``. ``continuous``: float32 ``[N, size]`` in [-1, 1]."""
+
+    kind: Literal["discrete", "continuous"]
+    size: int
+
+
+@dataclass(frozen=True)
+class EnvSpec:
+    """All that interpreters and policies may know of an environment when they are built.
+
+    Components are built from this, never from the environment itself, so what is not here cannot leak.
+    """
+
+    observation: ObservationSpec
+    action: ActionSpec
+    cells: tuple[int, ...]
+    """Shape of the mask M_C: ``(7, 7)`` for a grid view, ``(5,)`` for entity slots, ``(B,)`` for boxes on an image."""
+    constraints: int
+    """K, how many sentences hold at once."""
+    max_threshold: int
+    """Largest budget h_C that this environment's sentences state."""
+    max_steps: int
+    """An episode is truncated after this many steps."""
+    entities: tuple[str, ...] = ()
+    """What a sentence can forbid, in the order of the observation's codes."""
+
+
+def map_tensors(item: T, change: Callable[[Tensor], Tensor]) -> T:
+    """A dataclass of tensors with each tensor changed; fields marked ``shared`` stay as they are."""
+    changes = {
+        field.name: change(getattr(item, field.name))
+        for field in dataclasses.fields(item)  # type: ignore[arg-type]
+        if not field.metadata.get("shared") and isinstance(getattr(item, field.name), Tensor)
+    }
+    return dataclasses.replace(item, **changes)  # type: ignore[type-var]
+
+
+def take(item: T, index: Any) -> T:
+    """Index every tensor along its leading axis."""
+    return map_tensors(item, lambda tensor: tensor[index])
+
+
+def flatten(item: T) -> T:
+    """``[T, N, ...]`` -> ``[T * N, ...]``."""
+    return map_tensors(item, lambda tensor: tensor.flatten(0, 1))
+
+
+def stack(items: Sequence[T]) -> T:
+    """T steps ``[N, ...]`` become one rollout ``[T, N, ...]``."""
+    first = items[0]
+    changes = {
+        field.name: torch.stack([getattr(item, field.name) for item in items])
+        for field in dataclasses.fields(first)  # type: ignore[arg-type]
+        if not field.metadata.get("shared") and isinstance(getattr(first, field.name), Tensor)
+    }
+    return dataclasses.replace(first, **changes)  # type: ignore[type-var]
+
+
+@dataclass(frozen=True)
+class Timestep:
+    """What an environment shows after ``reset`` or ``step``.
+
+    An episode's last observation is a step like any other: the policy sees it and values it. The *next* call to
+    ``step`` starts a new episode for that row whatever the action (Gymnasium's ``NEXT_STEP`` autoreset), and comes
+    back with ``episode_start`` set and reward and cost zero. So truncation can be bootstrapped from the very
+    observation at which it happened, with the interpreter's and the policy's true recurrent state.
+    """
+
+    obs: Tensor  # [N, *observation.shape]
+    text: Tensor  # [N, K] int64: ids into ConstraintEnv.sentences
+    reward: Tensor  # [N] float32
+    cost: (
+        Tensor  # [N, K] float32: the true cost. This and the next two are for evaluation and logs: no plugin sees them
+    )
+    threshold: Tensor  # [N, K] float32: the true budget h_C of the present episode
+    kind: Tensor  # [N, K] int64: which kind of constraint, an index into ConstraintEnv.kinds
+    touched: Tensor  # [N, *cells] bool: cells of the previous view that this move entered (the agent's own odometry)
+    terminated: Tensor  # [N] bool
+    truncated: Tensor  # [N] bool
+    episode_start: Tensor  # [N] bool: obs is the first of an episode
+    final_obs: Tensor | None = None
+    """Only from Gymnasium vector environments that can reset within the step: then ``obs`` of a finished row is
+    already the next episode's first, and this holds the last one of the old."""
+
+    @property
+    def done(self) -> Tensor:
+        """[N] bool: the episode ended here, either way."""
+        return self.terminated | self.truncated
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The truth about the constraint. Reaches only interpreters that declare ``needs_labels``, and stage 1."""
+
+    mask: Tensor  # [N, K, *cells] float32: 1 where entering would cost now (M_C)
+    threshold: Tensor  # [N, K] float32: h_C
+
+
+@dataclass(frozen=True)
+class InterpreterInput:
+    """One row per (environment, constraint): the framework folds ``[N, K]`` into M rows."""
+
+    obs: Tensor  # [M, *observation.shape]
+    code: Tensor  # [M, ...]: this row's sentence, as your own ``encode`` returned it
+    labels: Labels | None = None
+    """None unless the class declares ``needs_labels``; then K = 1: mask [M, 1, *cells], threshold [M, 1]."""
+
+
+@dataclass(frozen=True)
+class Interpretation:
+    """What an interpreter understood."""
+
+    mask: Tensor  # [M, *cells] float32: probability that entering the cell would cost now (M_C)
+    threshold: Tensor  # [M] float32: predicted h_C
+    confidence: Tensor | None = None  # [M] float32 in [0, 1]: how sure it is that it read a constraint at all
+
+
+@dataclass(frozen=True)
+class PolicyInput:
+    """What a policy may use. Masks of several constraints are already combined (framework/ledger.py)."""
+
+    obs: Tensor  # [N, *observation.shape]
+    mask: Tensor  # [N, *cells] float32: M_C, summed over constraints
+    budget: Tensor  # [N, *cells] float32: M_B, what is already spent past (+) or left within (-) the budget, per cell
+    threshold: Tensor  # [N] float32: h_C, the smallest of the constraints'
+    touched: Tensor  # [N, *cells] bool: cells of the previous view that the last move entered
+    last_action: Tensor  # [N] or [N, A]: zero at the start of an episode
+    memory: Tensor  # [N, ...]: what PolicyNet.remember returned for this step; [N, 0] before it ran
+    text: Tensor  # [N, K] int64: sentence ids, rows of ``tokens``
+    tokens: Tensor = dataclasses.field(metadata={"shared": True})
+    """[S, ...]: PolicyNet.encode of all S sentences; one table shared by the batch, never indexed with it."""
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """The episodes that finished within a rollout, E of them (possibly 0)."""
+
+    reward: Tensor  # [E] sum of rewards
+    cost: Tensor  # [E, K] true cost
+    predicted_cost: Tensor  # [E, K] cost by the interpreter
+    threshold: Tensor  # [E, K] true h_C
+    predicted_threshold: Tensor  # [E, K]
+    length: Tensor  # [E] steps
+
+    def __len__(self) -> int:
+        return len(self.reward)
+
+    @property
+    def violation(self) -> Tensor:
+        """[E]: Delta_C, the true cost past the true budget, summed over constraints."""
+        return (self.cost - self.threshold).clamp(min=0).sum(-1)
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """T steps of N environments with their advantages: all that an optimizer learns from.
+
+    Policies are functions of one step's stored input (memory included), so an optimizer may flatten and shuffle.
+
+    Row (t, n) is the transition that leaves ``inputs[t, n]``. ``valid`` is False where that transition was no
+    decision of the agent's (the step that starts the next episode); such rows must not weigh in any loss.
+    """
+
+    inputs: PolicyInput  # [T, N, ...]
+    action: Tensor  # [T, N] or [T, N, A]
+    log_prob: Tensor  # [T, N] under the policy that acted
+    reward: Tensor  # [T, N]
+    cost: Tensor  # [T, N] the constrained cost, as the interpreter predicted it
+    valid: Tensor  # [T, N] bool
+    advantage: Tensor  # [T, N] of reward, raw
+    cost_advantage: Tensor  # [T, N] of cost, raw
+    value_target: Tensor  # [T, N]
+    cost_value_target: Tensor  # [T, N]
+    violation: float
+    """c = J_C - d per episode, from this batch's finished episodes; > 0 means that the constraint is broken."""
+    episode_length: float
+    """Mean length of this batch's finished episodes: turns per-episode units into per-step ones."""
+    episodes: Episodes

@@ -1,0 +1,230 @@
+"""Runs the cells of a study in worker processes: skips the finished, isolates failures.
+
+Workers stay alive from one cell to the next (starting Python and torch costs seconds), use one thread each, and write a
+cell's output to its own log. A worker that dies takes one cell with it, not the grid.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import multiprocessing
+import os
+import sys
+import traceback
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from framework.cell import RunSpec
+from framework.checkpoint import write_json
+from framework.errors import UserError
+from framework.plugin_manager import PluginRef
+from framework.stages import interpreter_file, is_finished, run_folder
+
+Watch = Callable[[str, str, Mapping[str, Any]], None]
+"""watch(run id, event, details); events: start, progress, done, skipped, failed."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """Stage 1 for a shared interpreter, or a whole cell."""
+
+    kind: str  # "interpreter" or "cell"
+    run: RunSpec
+
+
+@dataclass
+class Outcome:
+    """What came of a study."""
+
+    done: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+def launch(
+    runs: Sequence[RunSpec], runs_dir: Path, plugins: tuple[PluginRef, ...], workers: int, watch: Watch
+) -> Outcome:
+    """All runs; interpreters that several share are learned first, once."""
+    outcome = Outcome()
+    todo = []
+    for run in runs:
+        if is_finished(run_folder(runs_dir, run)):
+            outcome.skipped.append(run.id)
+            watch(run.id, "skipped", {})
+        else:
+            todo.append(run)
+    shared = {interpreter_file(runs_dir, run): run for run in reversed(todo)}
+    readers = [Task("interpreter", run) for file, run in shared.items() if not file.is_file()]
+    _run_tasks(readers, runs_dir, plugins, workers, watch, outcome)
+    cells = [Task("cell", run) for run in todo if run.id not in outcome.failed]
+    _run_tasks(cells, runs_dir, plugins, workers, watch, outcome)
+    return outcome
+
+
+def _run_tasks(
+    tasks: Sequence[Task], runs_dir: Path, plugins: tuple[PluginRef, ...], workers: int, watch: Watch, outcome: Outcome
+) -> None:
+    queue, crew = deque(tasks), []
+    try:
+        crew = [_Worker(runs_dir, plugins) for _ in range(min(workers, len(tasks)))]
+        while queue or any(w.task for w in crew):
+            for worker in crew:
+                if worker.task is None and queue:
+                    task = queue.popleft()
+                    worker.give(task)
+                    watch(task.run.id, "start", {"kind": task.kind})
+            for connection in wait([w.pipe for w in crew if w.task]):
+                worker = next(w for w in crew if w.pipe is connection)
+                _listen(worker, watch, outcome)
+    finally:
+        for worker in crew:
+            worker.stop()
+
+
+def _listen(worker: _Worker, watch: Watch, outcome: Outcome) -> None:
+    assert worker.task is not None
+    task = worker.task
+    try:
+        event, details = worker.pipe.recv()
+    except EOFError:
+        worker.process.join()
+        code = worker.process.exitcode
+        how = f"killed by signal {-code}" if code and code < 0 else f"exit code {code}"
+        event, details = "failed", {"error": f"the process died ({how}); out of memory, perhaps"}
+        worker.restart()
+    if event == "progress":
+        watch(task.run.id, "progress", details)
+        return
+    worker.task = None
+    if event == "done" and task.kind == "cell":
+        outcome.done.append(task.run.id)
+    elif event == "failed":
+        outcome.failed[task.run.id] = details["error"]
+        folder = run_folder(worker.runs_dir, task.run)
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            write_json(folder / "failure.json", {"id": task.run.id, "stage": task.kind, **details})
+    watch(task.run.id, event, details | {"kind": task.kind})
+
+
+class _Worker:
+    """A process, its pipe, and the task it is at."""
+
+    def __init__(self, runs_dir: Path, plugins: tuple[PluginRef, ...]) -> None:
+        self.runs_dir, self.plugins = runs_dir, plugins
+        self.task: Task | None = None
+        self.restart()
+
+    def restart(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_work, args=(theirs, self.runs_dir, self.plugins), daemon=True)
+        with _one_thread():
+            self.process.start()
+        theirs.close()
+
+    def give(self, task: Task) -> None:
+        self.task = task
+        with contextlib.suppress(OSError):  # a worker that is already dead shows as EOF when we listen
+            self.pipe.send((task.kind, task.run.as_dict(), task.run.labels))
+
+    def stop(self) -> None:
+        if self.task is None:
+            with contextlib.suppress(OSError):
+                self.pipe.send(None)
+        else:
+            self.process.terminate()
+        self.process.join(timeout=5)
+        if self.process.is_alive():
+            self.process.kill()
+        self.pipe.close()
+
+
+@contextlib.contextmanager
+def _one_thread() -> Any:
+    """Children inherit these: several processes with many threads each would fight for the cores."""
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(dict.fromkeys(names, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _work(pipe: Connection, runs_dir: Path, plugins: tuple[PluginRef, ...]) -> None:
+    """Main function of a worker process."""
+    import signal
+
+    import torch
+
+    from framework.cell import run_from_dict
+    from framework.plugin_manager import PluginHost
+    from framework.stages import learn_interpreter, run_cell
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    torch.set_num_threads(1)
+    host: PluginHost | None = None
+    while (job := pipe.recv()) is not None:
+        kind, raw, labels = job
+        try:
+            host = host or PluginHost(plugins)
+            run = run_from_dict(raw, host.catalog, tuple(labels))
+            folder = run_folder(runs_dir, run)
+            folder.mkdir(parents=True, exist_ok=True)
+
+            def progress(stage: str, step: int, metrics: Mapping[str, float]) -> None:
+                pipe.send(("progress", {"stage": stage, "step": step, "metrics": dict(metrics)}))
+
+            with _logging_to(folder / "log.txt"):
+                if kind == "interpreter":
+                    learn_interpreter(run, runs_dir, host, progress)
+                    result: dict[str, Any] = {}
+                else:
+                    result = run_cell(run, runs_dir, host, progress)
+            pipe.send(("done", {"result": result}))
+        except UserError as error:
+            pipe.send(("failed", {"error": str(error), "traceback": ""}))
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+            pipe.send(("failed", {"error": text, "traceback": traceback.format_exc()}))
+
+
+@contextlib.contextmanager
+def _logging_to(file: Path) -> Any:
+    """Everything printed goes to the run's log, also from C code."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = os.dup(1), os.dup(2)
+    with open(file, "a", encoding="utf-8") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            traceback.print_exc()
+            raise
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os.dup2(kept[0], 1)
+            os.dup2(kept[1], 2)
+            os.close(kept[0])
+            os.close(kept[1])
+
+
+def read_result(folder: Path) -> dict[str, Any] | None:
+    """result.json of a finished run."""
+    try:
+        return dict(json.loads((folder / "result.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return None

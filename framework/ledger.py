@@ -1,0 +1,61 @@
+"""The ledger: adds up predicted cost against predicted budgets, and forms the masks that a policy sees.
+
+It belongs to the framework, so that every interpreter and every policy gets the same bookkeeping. It never sees the
+true cost. Several constraints are several columns (axis K); a policy sees one combined mask:
+
+    M_C = sum_k mask_k                       cells that some sentence forbids
+    M_B = sum_k (spent_k - h_k) * mask_k     per cell: how far past (+) or within (-) its own budget
+    h_C = min_k h_k                          the tightest budget
+
+The predicted cost of a move is 1 when a cell that it touched was forbidden in the mask *before* the move.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from framework.interfaces.interpreter import reset_rows
+from framework.interfaces.types import Interpretation
+
+Rounding = Literal["nearest", "floor"]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The books of N rows with K constraints each."""
+
+    mask: Tensor  # [N, K, *cells] 0 or 1: what was forbidden at the last observation
+    threshold: Tensor  # [N, K] whole numbers, at least 0
+    spent: Tensor  # [N, K] predicted cost of the present episode so far
+
+    @classmethod
+    def empty(cls, rows: int, constraints: int, cells: tuple[int, ...]) -> Ledger:
+        books = torch.zeros(rows, constraints)
+        return cls(torch.zeros(rows, constraints, *cells), books, books)
+
+    def charge(self, touched: Tensor) -> tuple[Tensor, Tensor, Ledger]:
+        """Book a move that touched cells [N, *cells].
+
+        Returns the predicted cost [N, K], the part of it that is past the budget [N, K], and the new books.
+        """
+        hit = (self.mask * touched.unsqueeze(1)).flatten(2)
+        cost = hit.amax(-1) if hit.shape[-1] else torch.zeros_like(self.spent)
+        spent = self.spent + cost
+        excess = (spent - self.threshold).clamp(min=0) - (self.spent - self.threshold).clamp(min=0)
+        return cost, excess, Ledger(self.mask, self.threshold, spent)
+
+    def observe(self, seen: Interpretation, start: Tensor, rounding: Rounding) -> Ledger:
+        """Take in what the interpreter sees now ([N * K] rows); books of rows that start an episode are empty."""
+        threshold = seen.threshold.view_as(self.threshold)
+        whole = torch.floor(threshold) if rounding == "floor" else torch.floor(threshold + 0.5)
+        (spent,) = reset_rows((self.spent,), (torch.zeros_like(self.spent),), start)
+        return Ledger((seen.mask > 0.5).float().view_as(self.mask), whole.clamp(min=0), spent)
+
+    def combined(self) -> tuple[Tensor, Tensor, Tensor]:
+        """M_C [N, *cells], M_B [N, *cells] and h_C [N]."""
+        balance = (self.spent - self.threshold).view(*self.spent.shape, *[1] * (self.mask.dim() - 2))
+        return self.mask.sum(1), (balance * self.mask).sum(1), self.threshold.amin(1)

@@ -1,0 +1,269 @@
+"""Finds plugins, loads them, and checks what they hand over.
+
+pluggy alone silently skips a duplicate entry point, gives a bare ImportError for a broken one, and accepts whatever a
+hook returns; here each of those becomes a message that names the plugin and its file or distribution.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib
+import importlib.util
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
+
+import pluggy
+
+from framework import hookspecs
+from framework.catalog import Catalog, Entry
+from framework.errors import Problem, UserError
+from framework.hookspecs import ENTRY_POINT_GROUP, PROJECT, RunInfo, RunObserver
+from framework.interfaces import ConstraintEnv, ConstraintInterpreter, PolicyNet, SafeOptimizer
+from framework.interfaces.component import KINDS, Component, Kind
+
+INTERFACES: dict[Kind, Any] = {
+    "interpreter": ConstraintInterpreter,
+    "policy": PolicyNet,
+    "optimizer": SafeOptimizer,
+    "env": ConstraintEnv,
+}
+FOLDERS: dict[Kind, str] = {
+    "interpreter": "interpreters",
+    "policy": "policies",
+    "optimizer": "optimizers",
+    "env": "envs",
+}
+NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class PluginRef:
+    """A plugin that a registry asks for: a file (``path``, absolute) or an importable ``module``."""
+
+    path: str | None = None
+    module: str | None = None
+    where: str = ""
+
+
+class PluginHost:
+    """Loads every plugin once and offers the catalog of components and the observers of a run."""
+
+    def __init__(self, refs: Iterable[PluginRef] = ()) -> None:
+        self.catalog = Catalog()
+        self._manager = pluggy.PluginManager(PROJECT)
+        self._manager.add_hookspecs(hookspecs)
+        self._problems: list[Problem] = []
+        self._origins: dict[str, str] = {}
+        self.external: list[str] = []
+        """Plugin code that is not built in; a run prints it, because it runs with the user's rights."""
+        self._load_builtins()
+        self._load_entry_points()
+        for ref in refs:
+            self._load_ref(ref)
+        if self._problems:
+            raise UserError(self._problems)
+
+    def observers(self, run: RunInfo) -> Iterator[tuple[str, RunObserver]]:
+        """The observers that want to watch this run, each with the origin of its plugin."""
+        for impl in self._manager.hook.heed_observe.get_hookimpls():
+            observer = impl.function(run)
+            if observer is not None:
+                yield self._origins[impl.plugin_name], cast(RunObserver, observer)
+
+    # Where plugins come from.
+
+    def _load_builtins(self) -> None:
+        package = importlib.import_module("plugins")
+        root = Path(next(iter(package.__path__)))
+        for kind, folder in FOLDERS.items():
+            for file in sorted((root / folder).glob("[!_]*.py")):
+                module_name = f"plugins.{folder}.{file.stem}"
+                self._load(module_name, f"plugins/{folder}/{file.name}", fallback=(kind, file.stem), builtin=True)
+
+    def _load_entry_points(self) -> None:
+        seen: dict[str, str] = {}
+        for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda p: (p.name, p.value)):
+            dist = f"{point.dist.name} {point.dist.version}" if point.dist else "unknown package"
+            origin = f"package {dist}, entry point '{point.name}'"
+            if point.value in seen:
+                continue  # the same module listed twice (two installs of one package) is harmless
+            if point.name in seen.values():
+                other = next(v for v, n in seen.items() if n == point.name)
+                self._problems.append(
+                    Problem(f"two entry points are called '{point.name}': {other} and {point.value} ({dist})")
+                )
+                continue
+            seen[point.value] = point.name
+            self.external.append(origin)
+            version = point.dist.version if point.dist else ""
+            self._load(point.module, origin, fallback=("interpreter", point.name), version=version)
+
+    def _load_ref(self, ref: PluginRef) -> None:
+        if ref.module:
+            origin = f"module {ref.module}"
+            self.external.append(origin)
+            self._load(ref.module, origin, fallback=("interpreter", ref.module.split(".")[-1]), where=ref.where)
+            return
+        file = Path(ref.path or "")
+        origin = str(file)
+        if not file.is_file():
+            what = "is a folder; name the .py file" if file.is_dir() else "no such file"
+            self._problems.append(Problem(f"plugin file {file}: {what}", where=ref.where))
+            return
+        self.external.append(origin)
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()[:12]
+        self._load(file, origin, fallback=("interpreter", file.stem), where=ref.where, version=f"sha256:{digest}")
+
+    # Loading one, and checking what it hands over.
+
+    def _load(
+        self,
+        target: str | Path,
+        origin: str,
+        fallback: tuple[Kind, str],
+        where: str = "",
+        version: str = "",
+        builtin: bool = False,
+    ) -> None:
+        try:
+            module = import_file(target) if isinstance(target, Path) else importlib.import_module(target)
+        except SyntaxError as error:
+            spot = f"{error.filename}:{error.lineno}"
+            self._problems.append(Problem(f"plugin {origin}: syntax error: {error.msg} ({spot})", where=where))
+            return
+        except ModuleNotFoundError as error:
+            missing = (error.name or "").split(".")[0]
+            if missing and missing not in (str(target).split(".")[0], "framework", "plugins"):
+                kind, name = fallback
+                reason = f"it needs the package '{missing}'; install it with: pip install {missing}"
+                self._add(Entry(kind, name, origin, None, reason, version), where)
+            else:
+                self._problems.append(Problem(f"plugin {origin}: cannot be imported: {error}", where=where))
+            return
+        except Exception as error:
+            spot = _last_line(error)
+            self._problems.append(
+                Problem(f"plugin {origin}: raised at import: {type(error).__name__}: {error}{spot}", where=where)
+            )
+            return
+        except SystemExit as error:
+            self._problems.append(Problem(f"plugin {origin}: called exit({error.code}) at import", where=where))
+            return
+        name = f"{origin}"
+        self._origins[name] = origin
+        try:
+            if self._manager.register(module, name) is None:
+                return
+        except ValueError:
+            self._problems.append(Problem(f"plugin {origin}: listed twice", where=where))
+            return
+        except pluggy.PluginValidationError as error:
+            self._problems.append(Problem(f"plugin {origin}: {_plain(error)}", where=where))
+            return
+        if not self._manager.get_hookcallers(module):
+            self._problems.append(
+                Problem(
+                    f"plugin {origin}: has no hook; add '@hookimpl def heed_components(): return [YourClass]' "
+                    "(hookimpl is in framework.hookspecs)",
+                    where=where,
+                )
+            )
+            return
+        for impl in self._manager.hook.heed_components.get_hookimpls():
+            if impl.plugin is module:
+                self._take(impl.function, origin, where, version, fallback[1] if builtin else "")
+
+    def _take(self, hook: Any, origin: str, where: str, version: str, file_stem: str) -> None:
+        try:
+            classes = list(hook())
+        except Exception as error:
+            self._problems.append(
+                Problem(f"plugin {origin}: heed_components() raised {type(error).__name__}: {error}", where=where)
+            )
+            return
+        for cls in classes:
+            faults = class_faults(cls)
+            if not faults and file_stem and cls.name != file_stem:
+                faults = [f"its name is '{cls.name}' but its file is {file_stem}.py; a built-in's must be the same"]
+            for fault in faults:
+                label = getattr(cls, "__name__", repr(cls))
+                self._problems.append(Problem(f"plugin {origin}: {label}: {fault}", where=where))
+            if not faults:
+                self._add(Entry(cls.kind, cls.name, origin, cls, missing_requirements(cls), version), where)
+
+    def _add(self, entry: Entry, where: str) -> None:
+        problem = self.catalog.add(entry)
+        if problem is not None:
+            self._problems.append(dataclasses.replace(problem, where=where))
+
+
+def import_file(file: Path) -> ModuleType:
+    """Import a plugin file by its path, once: the same file is the same module however often it is named."""
+    name = f"heed_plugin_{file.stem}_{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:8]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{file} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def class_faults(cls: Any) -> list[str]:
+    """What keeps a class from being a plugin, in words."""
+    if not isinstance(cls, type):
+        return ["heed_components() must return classes"]
+    if not any(issubclass(cls, interface) for interface in INTERFACES.values()):
+        names = ", ".join(interface.__name__ for interface in INTERFACES.values())
+        return [f"is not a subclass of one of {names}"]
+    return _component_faults(cls)
+
+
+def _component_faults(cls: type[Component]) -> list[str]:
+    faults = []
+    if not isinstance(cls.name, str) or not NAME.fullmatch(cls.name):
+        faults.append(f"needs a class attribute name in lower_case letters, digits and underscores, not {cls.name!r}")
+    if cls.kind not in KINDS:
+        faults.append(f"kind is {cls.kind!r}; do not override it")
+    missing = sorted(getattr(cls, "__abstractmethods__", ()))
+    if missing:
+        faults.append(f"abstract method{'s' if len(missing) > 1 else ''} missing: {', '.join(missing)}")
+    if not dataclasses.is_dataclass(cls.Config) or not getattr(cls.Config, "__dataclass_params__").frozen:
+        faults.append("Config must be a frozen dataclass: @dataclass(frozen=True)")
+    else:
+        faults += [
+            f"Config.{field.name} needs a default value, so that the plugin can be named without settings"
+            for field in dataclasses.fields(cls.Config)
+            if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        ]
+    return faults
+
+
+def missing_requirements(cls: type[Component]) -> str:
+    """'' or why the plugin cannot be used here: packages from ``requires`` that are not installed."""
+    missing = [pip for module, pip in cls.requires.items() if importlib.util.find_spec(module) is None]
+    return f"it needs {', '.join(missing)}; install with: pip install {' '.join(missing)}" if missing else ""
+
+
+def _last_line(error: BaseException) -> str:
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return f" ({traceback.tb_frame.f_code.co_filename}:{traceback.tb_lineno})" if traceback else ""
+
+
+def _plain(error: pluggy.PluginValidationError) -> str:
+    return " ".join(str(error.args[-1] if error.args else error).split())

@@ -1,0 +1,104 @@
+"""The study's table: one row per system, with intervals, in the terminal and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from framework.checkpoint import write_bytes
+from framework.config import Study
+from framework.grid import GridCell
+from framework.launcher import read_result
+from framework.stages import run_folder
+from framework.stats import mean_interval
+
+COLUMNS = ("group", "system", "seeds", "reward", "reward_low", "reward_high", "violation", "violation_low",
+           "violation_high", "violation_rate", "length", "ceiling_share")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Row:
+    """One system, summed up over its seeds."""
+
+    cell: GridCell
+    values: dict[str, float]
+    seeds: int
+
+
+def rows(study: Study, runs: Path) -> list[Row]:
+    """A row for every cell that has at least one finished run."""
+    made = []
+    for cell in study.cells:
+        found = [read_result(run_folder(runs, run)) for run in cell.runs()]
+        summaries = [result["summary"] for result in found if result]
+        if summaries:
+            made.append(Row(cell, _over_seeds(summaries), len(summaries)))
+    return made
+
+
+def _over_seeds(summaries: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Means over seeds. The interval is over seeds; with a single seed, over its episodes."""
+    values = {name: float(np.mean([_number(s[name]) for s in summaries])) for name in summaries[0]}
+    if len(summaries) > 1:
+        for name in ("reward", "violation"):
+            low, high = mean_interval(np.array([_number(s[name]) for s in summaries]))
+            values |= {f"{name}_low": low, f"{name}_high": high}
+    return values
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def table(title: str, made: Sequence[Row]) -> Table:
+    """For the terminal. Intervals are 95 %; a star marks the baseline of an ablation."""
+    out = Table(title=title, title_justify="left", caption="95 % intervals over seeds (one seed: over episodes)")
+    out.add_column("system")
+    for head in ("reward", "violations Δ_C", "violating", "steps", "of ceiling", "seeds"):
+        out.add_column(head, justify="right")
+    group = ""
+    for row in made:
+        if row.cell.group != group:
+            if group:
+                out.add_section()
+            group = row.cell.group
+            if group != "experiments":
+                out.add_row(f"[dim]ablation {group}[/dim]")
+        v = row.values
+        share = "-" if math.isnan(v["ceiling_share"]) else f"{v['ceiling_share']:.0%}"
+        out.add_row(
+            row.cell.name + (" *" if row.cell.baseline else ""),
+            f"{v['reward']:.2f} [{v['reward_low']:.2f}, {v['reward_high']:.2f}]",
+            f"{v['violation']:.2f} [{v['violation_low']:.2f}, {v['violation_high']:.2f}]",
+            f"{v['violation_rate']:.0%}",
+            f"{v['length']:.0f}",
+            share,
+            str(row.seeds),
+        )
+    return out
+
+
+def write(study: Study, runs: Path, console: Console) -> Path | None:
+    """Print the table and store it as CSV; where it went, or None if no run is finished."""
+    made = rows(study, runs)
+    if not made:
+        return None
+    console.print(table(study.report.title or study.name, made))
+    folder = runs / study.name
+    folder.mkdir(parents=True, exist_ok=True)
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(COLUMNS)
+    for row in made:
+        named = {"group": row.cell.group, "system": row.cell.name, "seeds": row.seeds}
+        writer.writerow([named.get(column, row.values.get(column, "")) for column in COLUMNS])
+    write_bytes(folder / "table.csv", text.getvalue().encode())
+    return folder / "table.csv"

@@ -1,0 +1,108 @@
+"""Collects rollouts: T steps of N environments, with predicted costs, values and advantages."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+from torch import Tensor
+
+from framework.advantages import gae
+from framework.agent import Agent, Mind, labels_for
+from framework.interfaces import ConstraintEnv, PolicyInput, Rollout, Timestep, Values
+from framework.interfaces.types import flatten, stack, take
+from framework.schema import Training
+from framework.tally import Tally
+
+
+class Collector:
+    """Keeps the environments going from one rollout to the next."""
+
+    def __init__(self, env: ConstraintEnv, agent: Agent, training: Training, generator: torch.Generator) -> None:
+        self.env, self.agent, self.training, self.generator = env, agent, training, generator
+        self.tally = Tally.empty(env.rows, env.spec.constraints)
+        self.now = env.reset()
+        self.inputs, self.mind = self._perceive(self.now, agent.fresh_mind(), agent.no_action())
+
+    def _perceive(self, now: Timestep, mind: Mind, last_action: Tensor) -> tuple[PolicyInput, Mind]:
+        return self.agent.perceive(now, mind, last_action, labels_for(self.agent.interpreter, self.env))
+
+    @torch.no_grad()
+    def collect(self) -> Rollout:
+        """``batch`` steps in all. Rows go on where they were; an episode may span two rollouts."""
+        policy = self.agent.policy
+        inputs, actions, rewards, costs, ends, valids = [], [], [], [], [], []
+        finals: list[tuple[int, Tensor, PolicyInput]] = []
+        self.tally.start_batch()
+        for t in range(self.training.batch // self.env.rows):
+            action = policy.distribution(self.inputs).sample(self.generator)
+            inputs.append(self.inputs)
+            valids.append(~self.now.done if self.now.final_obs is None else torch.ones_like(self.now.done))
+            self.now = self.env.step(action)
+            check_finite(self.now, self.env)
+            predicted, excess, ledger = self.mind.ledger.charge(self.now.touched)
+            mind = dataclasses.replace(self.mind, ledger=ledger)
+            self.tally.add(self.now, predicted, excess, ledger.threshold, valids[-1])
+            if self.now.final_obs is not None and bool(self.now.truncated.any()):
+                last = dataclasses.replace(
+                    self.now, obs=self.now.final_obs, episode_start=torch.zeros_like(self.now.episode_start)
+                )
+                finals.append((t, self.now.truncated, self._perceive(last, mind, action)[0]))
+            actions.append(action)
+            rewards.append(self.now.reward)
+            costs.append((excess if self.training.constraint == "excess" else predicted).sum(-1))
+            ends.append((self.now.terminated, self.now.truncated))
+            self.inputs, self.mind = self._perceive(self.now, mind, action)
+        return self._rollout(stack([*inputs, self.inputs]), actions, rewards, costs, ends, valids, finals)
+
+    def _rollout(
+        self,
+        inputs: PolicyInput,  # [T + 1, N]
+        actions: list[Tensor],
+        rewards: list[Tensor],
+        costs: list[Tensor],
+        ends: list[tuple[Tensor, Tensor]],
+        valids: list[Tensor],
+        finals: list[tuple[int, Tensor, PolicyInput]],
+    ) -> Rollout:
+        training, policy = self.training, self.agent.policy
+        values = policy.values(flatten(inputs))
+        value, cost_value = (v.view(len(rewards) + 1, -1) for v in (values.reward, values.cost))
+        next_value, next_cost_value = value[1:].clone(), cost_value[1:].clone()
+        for t, rows, final_inputs in finals:  # rows that were reset within the step
+            final: Values = policy.values(final_inputs)
+            next_value[t] = torch.where(rows, final.reward, next_value[t])
+            next_cost_value[t] = torch.where(rows, final.cost, next_cost_value[t])
+        terminated, truncated = torch.stack([e[0] for e in ends]), torch.stack([e[1] for e in ends])
+        done = terminated | truncated
+        reward, cost, action, valid = (torch.stack(x) for x in (rewards, costs, actions, valids))
+        done = done | ~valid  # nothing flows across the step that starts the next episode
+        advantage, target = gae(reward, value[:-1], next_value, terminated, done, training.gamma, training.gae_lambda)
+        cost_advantage, cost_target = gae(
+            cost, cost_value[:-1], next_cost_value, terminated, done, training.cost_gamma, training.cost_gae_lambda
+        )
+        left = take(inputs, slice(None, -1))
+        log_prob = policy.distribution(flatten(left)).log_prob(action.flatten(0, 1)).view_as(reward)
+        violation, length = self.tally.violation(training.constraint)
+        return Rollout(
+            inputs=left,
+            action=action,
+            log_prob=log_prob,
+            reward=reward,
+            cost=cost,
+            valid=valid,
+            advantage=advantage,
+            cost_advantage=cost_advantage,
+            value_target=target,
+            cost_value_target=cost_target,
+            violation=violation,
+            episode_length=length,
+            episodes=self.tally.episodes(),
+        )
+
+
+def check_finite(now: Timestep, env: ConstraintEnv) -> None:
+    """An environment that hands out NaN or infinity is named before it spoils the weights."""
+    for name in ("reward", "cost"):
+        if not bool(torch.isfinite(getattr(now, name)).all()):
+            raise FloatingPointError(f"env '{env.name}' returned a {name} that is not finite")

@@ -1,0 +1,193 @@
+"""The command line: ``python -m framework.run registry.yaml``.
+
+Exit codes: 0 all done, 1 some run failed, 2 the user's mistake.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import fnmatch
+import os
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from framework import report
+from framework.builder import build
+from framework.cell import RunSpec
+from framework.config import Study, TooManyCells, load
+from framework.errors import Problem, UserError
+from framework.launcher import Outcome, launch
+from framework.plugin_manager import PluginHost
+from framework.progress import Display
+from framework.stages import is_finished, run_folder
+
+OK, FAILED, MISTAKE = 0, 1, 2
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Returns the exit code."""
+    options = _parser().parse_args(argv)
+    console, errors = Console(highlight=False), Console(stderr=True, highlight=False, soft_wrap=True)
+    try:
+        return _main(options, console)
+    except UserError as error:
+        for problem in error.problems:
+            errors.print(str(problem), markup=False)
+        if len(error.problems) > 1:
+            errors.print(f"{len(error.problems)} problems; nothing was run", style="bold")
+        return MISTAKE
+    except KeyboardInterrupt:
+        errors.print("stopped; finished runs are kept. The same command goes on with the rest.")
+        return FAILED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m framework.run", description="Run the study that a registry describes."
+    )
+    parser.add_argument("registry", type=Path, nargs="?", help="the YAML file")
+    parser.add_argument("overrides", nargs="*", metavar="path.to.key=value", help="change the registry for this call")
+    parser.add_argument("--check", action="store_true", help="check everything, build every system, run nothing")
+    parser.add_argument("--list", action="store_true", help="show every plugin with its settings")
+    parser.add_argument("--dry-run", action="store_true", help="show what would run and what is finished")
+    parser.add_argument("--only", metavar="PATTERN", help="only cells whose name matches, e.g. 'polco*' or 'masks/*'")
+    parser.add_argument("--runs-dir", type=Path, default=Path("runs"), metavar="DIR", help="default: runs/")
+    parser.add_argument("--workers", type=int, default=None, metavar="N", help="processes; default: one per core")
+    parser.add_argument("--yes", action="store_true", help="run a very large grid without asking")
+    parser.add_argument("--quiet", action="store_true", help="no progress, only the table")
+    return parser
+
+
+def _main(options: argparse.Namespace, console: Console) -> int:
+    if options.list:
+        host = _load(options).host if options.registry else PluginHost()
+        _print_plugins(host, console)
+        return OK
+    if options.registry is None:
+        raise UserError("which registry? e.g. python -m framework.run registry.yaml")
+    study = _select(_load(options), options.only)
+    if options.check:
+        _check(study, console)
+        return OK
+    if options.dry_run:
+        _print_cells(study, console, options.runs_dir)
+        return OK
+    workers = _workers(options.workers)
+    _make_writable(options.runs_dir)
+    for origin in study.host.external:
+        console.print(f"plugin code: {origin}", markup=False)
+    with Display(study, console, options.quiet) as display:
+        outcome = launch(study.runs, options.runs_dir, study.plugins, workers, display.watch)
+    return _finish(study, outcome, options.runs_dir, console)
+
+
+def _load(options: argparse.Namespace) -> Study:
+    try:
+        return load(options.registry, options.overrides, *([sys.maxsize] if options.yes else []))
+    except TooManyCells as error:
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise
+        if input(f"The grid has {error.count:,} cells. Run it all? [y/N] ").strip().lower() not in ("y", "yes"):
+            raise
+        return load(options.registry, options.overrides, sys.maxsize)
+
+
+def _select(study: Study, pattern: str | None) -> Study:
+    if pattern is None:
+        return study
+    cells = tuple(cell for cell in study.cells if fnmatch.fnmatchcase(cell.label, pattern))
+    if not cells:
+        names = ", ".join(cell.label for cell in study.cells[:20])
+        raise UserError(f"--only '{pattern}' matches no cell; there are: {names}")
+    wanted = {run.id for cell in cells for run in cell.runs()}
+    return dataclasses.replace(study, cells=cells, runs=tuple(run for run in study.runs if run.id in wanted))
+
+
+def _check(study: Study, console: Console) -> None:
+    """Build every distinct system once: what does not fit is found here, not after an hour."""
+    distinct: dict[str, RunSpec] = {}
+    for run in study.runs:
+        distinct.setdefault(repr(run.cell), run)
+    problems = []
+    for run in distinct.values():
+        try:
+            build(run.cell, run.seed, study.host.catalog).env.close()
+        except UserError as error:
+            where = ", ".join(run.labels)
+            problems += [dataclasses.replace(p, path=p.path or where) for p in error.problems]
+    if problems:
+        raise UserError(problems)
+    _print_cells(study, console, None)
+    console.print(f"registry is fine: {len(study.cells)} cells, {len(study.runs)} runs, {len(distinct)} systems built")
+
+
+def _print_cells(study: Study, console: Console, runs_dir: Path | None) -> None:
+    out = Table(title=f"{study.name}: {len(study.cells)} cells", title_justify="left")
+    heads = ["cell", "env", "interpreter", "policy", "optimizer", "steps", "seeds"]
+    for head in heads + (["finished"] if runs_dir else []):
+        out.add_column(head)
+    for item in study.cells:
+        cell = item.cell
+        row = [
+            item.label + (" *" if item.baseline else ""),
+            cell.env.plugin,
+            cell.interpreter.plugin,
+            cell.policy.plugin,
+        ]
+        row += [cell.optimizer.plugin, f"{cell.training.steps:,}", " ".join(map(str, item.seeds))]
+        if runs_dir:
+            finished = sum(is_finished(run_folder(runs_dir, run)) for run in item.runs())
+            row.append(f"{finished} of {len(item.seeds)}")
+        out.add_row(*row)
+    console.print(out)
+    served = sum(len(cell.seeds) for cell in study.cells)
+    shared = f"; {served - len(study.runs)} shared" if served > len(study.runs) else ""
+    console.print(f"{len(study.runs)} runs{shared}")
+
+
+def _print_plugins(host: PluginHost, console: Console) -> None:
+    for entry in host.catalog:
+        console.print(f"[bold]{entry.kind} {entry.name}[/bold]  [dim]{entry.origin} {entry.version}[/dim]")
+        if entry.cls is None or entry.unavailable:
+            console.print(f"    not available: {entry.unavailable}", markup=False)
+        if entry.cls is not None:
+            console.print(f"    {entry.cls.summary()}", markup=False)
+            for field in dataclasses.fields(entry.cls.Config):
+                factory = field.default_factory
+                default = factory() if factory is not dataclasses.MISSING else field.default
+                console.print(f"    {field.name}: {field.type} = {default!r}", markup=False)
+
+
+def _workers(asked: int | None) -> int:
+    if asked is not None and asked < 1:
+        raise UserError(f"--workers must be at least 1, not {asked}")
+    return asked or len(os.sched_getaffinity(0))
+
+
+def _make_writable(folder: Path) -> None:
+    probe = folder / ".writable"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UserError(Problem(f"cannot write to the runs folder: {error.strerror}", where=str(folder))) from None
+
+
+def _finish(study: Study, outcome: Outcome, runs_dir: Path, console: Console) -> int:
+    where = report.write(study, runs_dir, console)
+    parts = [f"{len(outcome.done)} run", f"{len(outcome.skipped)} finished before", f"{len(outcome.failed)} failed"]
+    console.print(", ".join(parts) + (f"; table in {where}" if where else ""))
+    labels = {run.id: ", ".join(run.labels) + f" (seed {run.seed})" for run in study.runs}
+    for run_id, error in outcome.failed.items():
+        console.print(f"failed: {labels[run_id]}: {error}", style="red", markup=False)
+        console.print(f"        log: {runs_dir / 'cells' / run_id / 'log.txt'}", markup=False)
+    return FAILED if outcome.failed else OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())

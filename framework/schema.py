@@ -1,0 +1,187 @@
+"""Dataclasses of registry.yaml: each field is a key, its docstring below is the key's manual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+MAX_CELLS = 2_000
+"""Grids larger than this ask first (or need --yes)."""
+
+
+@dataclass(frozen=True)
+class InterpreterLearning:
+    """Stage 1: an interpreter that has parameters learns from random walks. Those without skip it."""
+
+    steps: int = 100_000
+    """Environment steps of random walk (the paper: 1,000,000)."""
+    iterations: int = 2_000
+    """Gradient steps (the paper: 10,000)."""
+    batch: int = 256
+    """Observations per gradient step."""
+    learning_rate: float = 1e-3
+    """Adam's step size."""
+
+    def __post_init__(self) -> None:
+        _at_least(1, steps=self.steps, iterations=self.iterations, batch=self.batch)
+        _positive(learning_rate=self.learning_rate)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Safety evaluation after training, on the env's own eval split: unseen maps, unseen sentences."""
+
+    episodes: int = 1_000
+    """Episodes to play; each of the parallel rows plays an equal share to its end."""
+    greedy: bool = False
+    """Take the most likely action instead of a sampled one. A policy without memory loops when greedy."""
+
+    def __post_init__(self) -> None:
+        _at_least(1, episodes=self.episodes)
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a cell learns."""
+
+    steps: int = 100_000
+    """Environment steps of policy learning, over all rows."""
+    batch: int = 10_000
+    """Environment steps per policy update, over all rows."""
+    rows: int = 50
+    """Environments that run side by side (N)."""
+    gamma: float = 0.99
+    """Discount of reward."""
+    cost_gamma: float = 1.0
+    """Discount of cost."""
+    gae_lambda: float = 0.95
+    """GAE's lambda for reward."""
+    cost_gae_lambda: float = 0.9
+    """GAE's lambda for cost."""
+    constraint: Literal["excess", "mean"] = "excess"
+    """What must stay below zero. ``excess``: cost past each episode's own budget, so that slack in one episode cannot
+    pay for another. ``mean``: the average of cost minus budget (the paper's)."""
+    rounding: Literal["nearest", "floor"] = "nearest"
+    """How the predicted threshold becomes a whole number (the paper rounds down)."""
+    interpreter: InterpreterLearning = field(default_factory=InterpreterLearning)
+    """Stage 1."""
+    evaluation: Evaluation = field(default_factory=Evaluation)
+    """Stage 3."""
+
+    def __post_init__(self) -> None:
+        _at_least(1, steps=self.steps, batch=self.batch, rows=self.rows)
+        for name in ("gamma", "cost_gamma", "gae_lambda", "cost_gae_lambda"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be between 0 and 1, not {getattr(self, name)}")
+        if self.batch % self.rows:
+            raise ValueError(f"batch ({self.batch}) must be a multiple of rows ({self.rows})")
+        if self.steps < self.batch:
+            raise ValueError(f"steps ({self.steps}) is less than one batch ({self.batch})")
+
+
+@dataclass(frozen=True)
+class PluginEntry:
+    """A plugin outside the project: one of the two keys."""
+
+    path: str | None = None
+    """A Python file, relative to the registry."""
+    module: str | None = None
+    """An importable module."""
+
+    def __post_init__(self) -> None:
+        if (self.path is None) == (self.module is None):
+            raise ValueError("give one of 'path' and 'module'")
+
+
+@dataclass(frozen=True)
+class Components:
+    """Components by name: a plugin with settings. An experiment may also name a plugin directly."""
+
+    interpreters: dict[str, Any] = field(default_factory=dict)
+    """name -> {plugin: ..., settings}; ``plugin`` may be left out when the name is the plugin's."""
+    policies: dict[str, Any] = field(default_factory=dict)
+    """Likewise."""
+    optimizers: dict[str, Any] = field(default_factory=dict)
+    """Likewise."""
+    envs: dict[str, Any] = field(default_factory=dict)
+    """Likewise."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One system: four components, and how it is trained."""
+
+    env: Any = None
+    """A component or plugin by name, or {plugin: name, settings}."""
+    interpreter: Any = None
+    """Likewise."""
+    policy: Any = None
+    """Likewise."""
+    optimizer: Any = None
+    """Likewise."""
+    training: dict[str, Any] = field(default_factory=dict)
+    """What differs from the registry's ``training``."""
+    seeds: tuple[int, ...] | None = None
+    """Instead of the registry's ``seeds``."""
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """A grid around one experiment."""
+
+    base: str = ""
+    """The experiment it starts from."""
+    axes: dict[str, Any] = field(default_factory=dict)
+    """dotted path -> list of values; the grid is their product."""
+    variants: dict[str, Any] = field(default_factory=dict)
+    """name -> {dotted path: value}; one cell each, next to the base itself."""
+    exclude: tuple[dict[str, Any], ...] = ()
+    """Cells of the product to leave out: {dotted path: value, ...} that must all match."""
+    baseline: Any = None
+    """The cell that others are compared with: {dotted path: value} for axes; a variant's name; default the base."""
+    seeds: tuple[int, ...] | None = None
+    """Instead of the base's seeds."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the study is about, for the report."""
+
+    title: str = ""
+    """Heading; the study's name if empty."""
+    question: str = ""
+    """The question that the study answers, in a sentence."""
+
+
+@dataclass(frozen=True)
+class Registry:
+    """The whole of registry.yaml."""
+
+    study: str = "study"
+    """Name of the study; its report goes to <runs>/<study>/."""
+    plugins: tuple[PluginEntry, ...] = ()
+    """Plugins outside the project, as {path: file.py} or {module: name}. They run as code."""
+    components: Components = field(default_factory=Components)
+    """Named components."""
+    training: dict[str, Any] = field(default_factory=dict)
+    """Defaults for every experiment; see Training."""
+    seeds: tuple[int, ...] = (0,)
+    """Every cell runs once with each."""
+    experiments: dict[str, Experiment] = field(default_factory=dict)
+    """name -> experiment."""
+    ablations: dict[str, Ablation] = field(default_factory=dict)
+    """name -> ablation grid."""
+    report: Report = field(default_factory=Report)
+    """Title and question."""
+
+
+def _at_least(low: int, **values: int) -> None:
+    for name, value in values.items():
+        if value < low:
+            raise ValueError(f"{name} must be at least {low}, not {value}")
+
+
+def _positive(**values: float) -> None:
+    for name, value in values.items():
+        if value <= 0:
+            raise ValueError(f"{name} must be greater than 0, not {value}")

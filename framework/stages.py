@@ -1,0 +1,113 @@
+"""The three stages of a run, as the paper has them: learn to read, learn to act, be evaluated."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from framework import checkpoint
+from framework.agent import Agent
+from framework.builder import System, build, build_env, build_interpreter
+from framework.cell import RunSpec
+from framework.evaluator import Result, evaluate
+from framework.hookspecs import RunInfo
+from framework.interfaces import ConstraintInterpreter
+from framework.logger import RunLog
+from framework.plugin_manager import PluginHost
+from framework.provenance import provenance
+from framework.seeding import generator
+from framework.trainer import Trainer
+from framework.walks import learn_to_read
+
+Progress = Callable[[str, int, Mapping[str, float]], None]
+
+
+def run_folder(runs: Path, run: RunSpec) -> Path:
+    return runs / "cells" / run.id
+
+
+def is_finished(folder: Path) -> bool:
+    return (folder / "result.json").is_file()
+
+
+def interpreter_key(run: RunSpec) -> str:
+    """Equal for all runs that can share one trained interpreter: same env, interpreter, stage-1 settings, seed."""
+    cell = run.cell
+    parts = [
+        cell.env.as_dict(), cell.interpreter.as_dict(), dataclasses.asdict(cell.training.interpreter),
+        cell.training.rows, run.seed,
+    ]  # fmt: skip
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
+    return f"{cell.interpreter.plugin}-s{run.seed}-{digest}"
+
+
+def interpreter_file(runs: Path, run: RunSpec) -> Path:
+    return runs / "interpreters" / f"{interpreter_key(run)}.safetensors"
+
+
+def learn_interpreter(run: RunSpec, runs: Path, host: PluginHost, progress: Progress | None = None) -> None:
+    """Stage 1, once for all runs with the same key. Nothing to do for an interpreter without parameters."""
+    file = interpreter_file(runs, run)
+    if file.is_file():
+        return
+    env = build_env(run.cell, run.seed, host.catalog, "train")
+    interpreter = build_interpreter(run.cell, run.seed, host.catalog, env)
+    if not interpreter.learns:
+        return
+    rows = learn_to_read(interpreter, env, run.cell.training.interpreter, run.seed, progress)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    checkpoint.save(file, interpreter.state_dict(), {"key": interpreter_key(run), "walks": rows} | provenance())
+
+
+def run_cell(run: RunSpec, runs: Path, host: PluginHost, progress: Progress | None = None) -> dict[str, Any]:
+    """All stages of one run; returns and stores its result."""
+    folder = run_folder(runs, run)
+    folder.mkdir(parents=True, exist_ok=True)
+    record = {"id": run.id, "labels": run.labels, "config": run.as_dict(), "provenance": provenance()}
+    checkpoint.write_json(folder / "run.json", record)
+    info = RunInfo(run.id, run.labels, folder, run.as_dict())
+    log = RunLog(info, host, progress)
+    started = time.perf_counter()
+    try:
+        learn_interpreter(run, runs, host, progress)
+        system = build(run.cell, run.seed, host.catalog)
+        freeze(system.interpreter, interpreter_file(runs, run))
+        Trainer(system, run.cell.training, run.seed, lambda step, m: log.update("policy", step, m)).train()
+        checkpoint.save(folder / "policy.safetensors", system.policy.state_dict(), {"run": run.id})
+        result = _evaluate(run, host, system)
+        checkpoint.save(folder / "evaluation.safetensors", result.tensors(), {"run": run.id})
+        summary = result.summary() | {"seconds": time.perf_counter() - started}
+        log.evaluate("evaluation", summary)
+        stored = {"id": run.id, "seed": run.seed, "summary": summary}
+        checkpoint.write_json(folder / "result.json", stored)
+        (folder / "failure.json").unlink(missing_ok=True)
+    except BaseException as error:
+        log.end(f"{type(error).__name__}: {error}")
+        raise
+    log.end(None)
+    return stored
+
+
+def freeze(interpreter: ConstraintInterpreter, trained: Path) -> None:
+    """Load what stage 1 learned, and let no gradient in."""
+    if interpreter.learns:
+        tensors, _ = checkpoint.load(trained)
+        interpreter.load_state_dict(tensors)
+    interpreter.requires_grad_(False)
+    interpreter.eval()
+
+
+def _evaluate(run: RunSpec, host: PluginHost, system: System) -> Result:
+    """Stage 3 on the eval split: other maps, other sentences, the same interpreter and policy."""
+    training = run.cell.training
+    env = build_env(run.cell, run.seed, host.catalog, "eval")
+    agent = Agent(env, system.interpreter, system.policy, training.rounding)
+    settings = training.evaluation
+    result = evaluate(env, agent, settings.episodes, training.gamma, generator(run.seed, "evaluation"), settings.greedy)
+    env.close()
+    return result

@@ -1,0 +1,120 @@
+"""Bookkeeping of a conformance check: promises that were tried, and those that were broken."""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from framework.catalog import Catalog
+from framework.interfaces import ConstraintEnv
+from framework.interfaces.component import Component
+from framework.plugin_manager import PluginHost, class_faults, missing_requirements
+
+
+class ContractBroken(AssertionError):
+    """What a plugin does against its interface's contract, in words."""
+
+    def __init__(self, plugin: str, faults: list[str]) -> None:
+        self.faults = faults
+        super().__init__(f"{plugin} breaks its contract:\n" + "\n".join(f"  - {fault}" for fault in faults))
+
+
+class Contract:
+    """Tries promises one by one; ``settle`` raises if any was broken."""
+
+    def __init__(self, cls: type[Component]) -> None:
+        self.plugin = f"{cls.kind} '{cls.name}'"
+        self.faults = list(class_faults(cls))
+        missing = missing_requirements(cls)
+        if missing:
+            self.faults.append(missing)
+        self.kept: list[str] = []
+
+    @property
+    def hopeless(self) -> bool:
+        """So broken that nothing further can be tried."""
+        return bool(self.faults) and not self.kept
+
+    def fault(self, text: str) -> None:
+        if text not in self.faults:
+            self.faults.append(text)
+
+    def require(self, fine: bool, fault: str) -> bool:
+        if not fine:
+            self.fault(fault)
+        return fine
+
+    @contextlib.contextmanager
+    def promise(self, text: str, hint: str = "") -> Iterator[None]:
+        """A group of requirements; an exception inside is a fault, told with the line of the plugin that raised."""
+        before = len(self.faults)
+        try:
+            yield
+        except ContractBroken:
+            raise
+        except Exception as error:
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            told = f"{text}: raised {type(error).__name__}: {error} ({frame.filename}:{frame.lineno})"
+            self.fault(told + (f"; {hint}" if hint else ""))
+        if len(self.faults) == before:
+            self.kept.append(text)
+
+    def settle(self) -> list[str]:
+        """The promises that were kept, or ContractBroken."""
+        if self.faults:
+            raise ContractBroken(self.plugin, self.faults)
+        return self.kept
+
+
+def same(a: Any, b: Any, tolerance: float = 1e-5) -> bool:
+    """Equal tensors, or tuples and dataclasses of them, up to rounding."""
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return a.shape == b.shape and torch.allclose(a.float(), b.float(), atol=tolerance, rtol=1e-4, equal_nan=True)
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(same(x, y, tolerance) for x, y in zip(a, b, strict=True))
+    if hasattr(a, "__dataclass_fields__"):
+        return all(same(getattr(a, name), getattr(b, name), tolerance) for name in a.__dataclass_fields__)
+    return bool(a == b)
+
+
+def default_catalog() -> Catalog:
+    return PluginHost().catalog
+
+
+TRIED_ENVS = ("ford", "hazardworld_grid", "hazardworld_robot")
+"""Where a plugin is tried when no env is named: the first that it does not refuse."""
+
+
+def small_env(
+    name: str, rows: int = 6, seed: int = 1, split: str = "train", catalog: Catalog | None = None
+) -> ConstraintEnv:
+    """An env plugin with default settings."""
+    cls = (catalog or default_catalog()).get("env", name).cls
+    assert cls is not None
+    return cls(cls.Config(), rows=rows, split=split, seed=seed)  # type: ignore[call-arg, return-value]
+
+
+def fitting_env(build: Any, env: str | None, contract: Contract, rows: int = 6) -> tuple[ConstraintEnv, Any] | None:
+    """An environment the plugin can be built for (it refuses others with ValueError), and the plugin built."""
+    catalog = default_catalog()
+    names = [env] if env else [name for name in TRIED_ENVS if name in catalog.names("env")]
+    refusals = []
+    for name in names:
+        world = small_env(name, rows, catalog=catalog)
+        try:
+            return world, build(world)
+        except ValueError as error:
+            refusals.append(f"{name}: {error}")
+        except Exception as error:
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            contract.fault(
+                f"cannot be built for env '{name}': {type(error).__name__}: {error} ({frame.filename}:{frame.lineno})"
+            )
+            return None
+    contract.fault("refuses every environment it was tried with: " + "; ".join(refusals))
+    return None

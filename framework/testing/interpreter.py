@@ -1,0 +1,184 @@
+"""Contract of ConstraintInterpreter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from framework.interfaces import ConstraintEnv, ConstraintInterpreter, Interpretation, InterpreterInput, Labels, State
+from framework.interfaces.interpreter import reset_rows
+from framework.seeding import seed_everything
+from framework.testing.contract import Contract, fitting_env, same
+
+ODD_SENTENCES = ("", "   ", "🔥🌊", "word " * 10_000, "\x00\x07", "Не ступай на воду")
+STEPS = 5
+
+
+def check_interpreter(cls: type[ConstraintInterpreter], config: Any = None, env: str | None = None) -> list[str]:
+    """Raise ContractBroken unless the class keeps the contract; returns the promises that were tried."""
+    contract = Contract(cls)
+    if contract.hopeless:
+        return contract.settle()
+    config = config or cls.Config()
+
+    def build(world: ConstraintEnv) -> ConstraintInterpreter:
+        seed_everything(7)
+        return cls(config, world.spec).eval()
+
+    fitted = fitting_env(build, env, contract)
+    if fitted is None:
+        return contract.settle()
+    world, interpreter = fitted
+    walk = _Walk(world, cls.needs_labels)
+    _check_encode(contract, interpreter, world)
+    hint = "" if cls.needs_labels else "does it read inputs.labels? declare needs_labels = True"
+    first: list[Interpretation] = []
+    with contract.promise("step gives a mask and a threshold of the right shape", hint), torch.no_grad():
+        first = walk.run(contract, interpreter)
+    if not first:
+        return contract.settle()
+    with (
+        contract.promise("the same input gives the same output; nothing is remembered outside the state"),
+        torch.no_grad(),
+    ):
+        again = walk.run(contract, interpreter)
+        contract.require(
+            all(same(a, b) for a, b in zip(first, again, strict=True)),
+            "the same walk read twice from initial_state gives different masks: it is not deterministic, or it keeps "
+            "memory on self; memory belongs in the returned state, which the framework resets",
+        )
+    with contract.promise("rows do not influence each other"), torch.no_grad():
+        turned = walk.run(contract, interpreter, order=torch.arange(walk.rows).flip(0))
+        contract.require(
+            all(
+                same(a.mask, b.mask.flip(0)) and same(a.threshold, b.threshold.flip(0))
+                for a, b in zip(first, turned, strict=True)
+            ),
+            "the rows of a batch influence each other: turning the batch around changes what a row gets",
+        )
+    with contract.promise("equal seeds give equal weights"):
+        twin = build(world)
+        contract.require(
+            all(same(a, b) for a, b in zip(interpreter.state_dict().values(), twin.state_dict().values(), strict=True)),
+            "two instances built under the same seed have different weights: it draws from a random source of its own",
+        )
+    with contract.promise("state_dict holds all that it learned"), torch.no_grad():
+        seed_everything(8)
+        other = cls(config, world.spec).eval()
+        other.load_state_dict(interpreter.state_dict())
+        loaded = walk.run(contract, other)
+        contract.require(
+            all(same(a, b) for a, b in zip(first, loaded, strict=True)),
+            "state_dict does not round-trip: a second instance that loads it gives other masks",
+        )
+    if interpreter.learns:
+        _check_learning(contract, interpreter, world, walk)
+    return contract.settle()
+
+
+def _check_encode(contract: Contract, interpreter: ConstraintInterpreter, world: ConstraintEnv) -> None:
+    sentences = list(world.sentences)
+    with contract.promise("encode gives one row per sentence"), torch.no_grad():
+        code = interpreter.encode(sentences)
+        if contract.require(
+            isinstance(code, Tensor) and code.dim() >= 1 and len(code) == len(sentences),
+            f"encode({len(sentences)} sentences) must return a tensor whose first size is {len(sentences)}, "
+            f"got {tuple(code.shape) if isinstance(code, Tensor) else type(code).__name__}",
+        ):
+            turned = interpreter.encode(sentences[::-1])
+            contract.require(
+                same(code, turned.flip(0)), "encode reads sentences differently when their order in the table changes"
+            )
+    with contract.promise("encode takes odd sentences (empty, emoji, 10,000 words) without raising"), torch.no_grad():
+        for sentence in ODD_SENTENCES:
+            code = interpreter.encode([sentence])
+            contract.require(
+                not code.is_floating_point() or bool(torch.isfinite(code).all()),
+                f"encode returns NaN or infinity for the sentence {sentence[:20]!r}",
+            )
+
+
+def _check_learning(contract: Contract, interpreter: ConstraintInterpreter, world: ConstraintEnv, walk: _Walk) -> None:
+    with contract.promise("the loss is a finite scalar whose gradient reaches every parameter"):
+        interpreter.train()
+        code = interpreter.encode(list(world.sentences))
+        inputs = InterpreterInput(torch.stack(walk.obs), torch.stack([code[text] for text in walk.text]))
+        truth = Labels(torch.stack([t.mask for t in walk.labels]), torch.stack([t.threshold for t in walk.labels]))
+        interpreter.zero_grad()
+        loss = interpreter.loss(inputs, truth, torch.stack(walk.start))
+        if contract.require(
+            isinstance(loss, Tensor) and loss.shape == () and bool(torch.isfinite(loss)),
+            f"loss must return one finite number, got {loss}",
+        ) and contract.require(loss.requires_grad, "loss has no gradient: something detached it from the parameters"):
+            loss.backward()
+            missing = [n for n, p in interpreter.named_parameters() if p.requires_grad and p.grad is None]
+            contract.require(not missing, f"the loss gives no gradient to: {', '.join(missing)}")
+        interpreter.eval()
+
+
+class _Walk:
+    """A short random walk, recorded once and shown to the interpreter several times."""
+
+    def __init__(self, world: ConstraintEnv, with_labels: bool) -> None:
+        k = world.spec.constraints
+        self.rows, self.cells, self.world, self.with_labels = world.rows * k, world.spec.cells, world, with_labels
+        self.obs, self.text, self.start, self.labels = [], [], [], []
+        stream = torch.Generator().manual_seed(3)
+        now = world.reset()
+        for _ in range(STEPS):
+            truth = world.labels()
+            self.obs.append(now.obs.repeat_interleave(k, 0))
+            self.text.append(now.text.flatten())
+            self.start.append(now.episode_start.repeat_interleave(k))
+            self.labels.append(Labels(truth.mask.flatten(0, 1)[:, None], truth.threshold.reshape(-1, 1)))
+            size = world.spec.action.size
+            if world.spec.action.kind == "discrete":
+                now = world.step(torch.randint(size, (world.rows,), generator=stream))
+            else:
+                now = world.step(torch.rand(world.rows, size, generator=stream) * 2 - 1)
+
+    def run(
+        self, contract: Contract, interpreter: ConstraintInterpreter, order: Tensor | None = None
+    ) -> list[Interpretation]:
+        """What the interpreter sees on this walk, from a fresh state; shapes are checked on the way."""
+        pick = torch.arange(self.rows) if order is None else order
+        code = interpreter.encode(list(self.world.sentences))
+        state, out = interpreter.initial_state(self.rows), []
+        for t in range(STEPS):
+            state = reset_rows(state, interpreter.initial_state(self.rows), self.start[t][pick])
+            truth = Labels(self.labels[t].mask[pick], self.labels[t].threshold[pick]) if self.with_labels else None
+            obs = self.obs[t][pick]
+            kept = obs.clone()
+            seen, new_state = interpreter.step(InterpreterInput(obs, code[self.text[t][pick]], truth), state)
+            if not self._well_formed(contract, seen, state, new_state):
+                return []
+            contract.require(same(obs, kept), "step changes the observation in place")
+            state = new_state
+            out.append(seen)
+        return out
+
+    def _well_formed(self, contract: Contract, seen: Interpretation, old: State, new: State) -> bool:
+        want = (self.rows, *self.cells)
+        fine = contract.require(
+            tuple(seen.mask.shape) == want,
+            f"mask has shape {tuple(seen.mask.shape)}; it must be [rows, *cells] = {want}",
+        )
+        fine &= contract.require(
+            tuple(seen.threshold.shape) == (self.rows,),
+            f"threshold has shape {tuple(seen.threshold.shape)}; it must be [rows] = {(self.rows,)}",
+        )
+        if fine:
+            inside = bool(((seen.mask >= 0) & (seen.mask <= 1)).all())
+            fine &= contract.require(inside, "mask has values outside [0, 1]: it holds probabilities, not logits")
+            finite = bool(torch.isfinite(seen.threshold).all())
+            fine &= contract.require(finite, "threshold is NaN or infinite")
+        if seen.confidence is not None:
+            fine &= contract.require(
+                tuple(seen.confidence.shape) == (self.rows,), f"confidence must have shape {(self.rows,)}"
+            )
+        shapes = [tuple(t.shape) for t in old], [tuple(t.shape) for t in new]
+        return fine & contract.require(
+            shapes[0] == shapes[1], f"the state's shapes change from {shapes[0]} to {shapes[1]} in a step"
+        )

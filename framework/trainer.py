@@ -1,0 +1,97 @@
+"""Policy learning, top to bottom: collect, update, log, save.
+
+    registry.yaml -> config -> grid -> cell -> builder -> [ this loop ] -> evaluator -> report
+
+``Collector.collect`` (rollout.py) runs interpreter, ledger and policy (agent.py) against the environments and adds
+advantages (advantages.py); ``SafeOptimizer.update`` (plugins/optimizers/) changes the policy.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+import torch
+
+from framework.agent import Agent
+from framework.builder import System
+from framework.checkpoint import parameters_finite
+from framework.interfaces import Episodes, Rollout
+from framework.rollout import Collector
+from framework.schema import Training
+from framework.seeding import generator
+
+Log = Callable[[int, Mapping[str, float]], None]
+MAX_DROPPED = 3
+"""Updates in a row that may come to nothing (NaN) before the run stops."""
+
+
+class Diverged(RuntimeError):
+    """Update after update produced NaN or infinity."""
+
+
+class Trainer:
+    """Stage 2: the policy learns with the interpreter frozen."""
+
+    def __init__(self, system: System, training: Training, seed: int, log: Log) -> None:
+        self.system = system
+        self.training = training
+        self.log = log
+        self.step = 0
+        self.dropped = 0
+        agent = Agent(system.env, system.interpreter, system.policy, training.rounding)
+        self.collector = Collector(system.env, agent, training, generator(seed, "actions"))
+
+    def train(self) -> None:
+        """Until ``training.steps`` environment steps are done."""
+        while self.step < self.training.steps:
+            started = time.perf_counter()
+            rollout = self.collector.collect()
+            collected = time.perf_counter()
+            metrics = self._update(rollout)
+            self.step += self.training.batch
+            finished = time.perf_counter()
+            timing = {
+                "seconds_collect": collected - started,
+                "seconds_update": finished - collected,
+                "steps_per_second": self.training.batch / (finished - started),
+            }
+            self.log(self.step, describe(rollout.episodes) | metrics | timing)
+
+    def _update(self, rollout: Rollout) -> dict[str, float]:
+        """One update; one that leaves NaN in the policy is undone and counted."""
+        policy = self.system.policy
+        before = {name: value.clone() for name, value in policy.state_dict().items()}
+        metrics = self.system.optimizer.update(rollout)
+        if parameters_finite(policy):
+            self.dropped = 0
+            return metrics | {"constraint_violation": rollout.violation}
+        policy.load_state_dict(before)
+        self.dropped += 1
+        if self.dropped > MAX_DROPPED:
+            raise Diverged(
+                f"{self.dropped} updates in a row made the policy's weights NaN or infinite (step {self.step:,}); "
+                "the weights before them are kept. Try a smaller learning rate or KL radius."
+            )
+        return {"dropped_updates": float(self.dropped), "constraint_violation": rollout.violation}
+
+
+def describe(episodes: Episodes) -> dict[str, float]:
+    """Means over the episodes that finished in a batch, and Delta_C for each true h_C."""
+    if not len(episodes):
+        return {"episodes": 0.0}
+    violation = episodes.violation
+    predicted = (episodes.predicted_cost - episodes.predicted_threshold).clamp(min=0).sum(-1)
+    row = {
+        "episodes": float(len(episodes)),
+        "reward": float(episodes.reward.mean()),
+        "violation": float(violation.mean()),
+        "predicted_violation": float(predicted.mean()),
+        "cost": float(episodes.cost.sum(-1).mean()),
+        "length": float(episodes.length.mean()),
+    }
+    budget = episodes.threshold.amin(-1)
+    for h in torch.unique(budget).tolist():
+        row[f"violation_h{h:g}"] = float(violation[budget == h].mean())
+        row[f"reward_h{h:g}"] = float(episodes.reward[budget == h].mean())
+    return row

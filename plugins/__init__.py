@@ -1,0 +1,1 @@
+"""Everything that can be swapped: interpreters, policies, optimizers, environments, and the sentences."""

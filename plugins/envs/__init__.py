@@ -1,0 +1,1 @@
+"""Built-in envs: one plugin per file, named as in YAML; files that start with an underscore are helpers."""

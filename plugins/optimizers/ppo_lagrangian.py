@@ -1,0 +1,137 @@
+"""PPO-Lagrangian (Ray, Achiam and Amodei, 2019): clipped policy gradient on reward minus a learned price of cost.
+
+    maximise   E[ min(rho A, clip(rho, 1 - eps, 1 + eps) A) ],    A = (A_R - lambda A_C) / (1 + lambda)
+    lambda  <- max(0, lambda + rate * c),                          c = J_C - d  (``rollout.violation``, per episode)
+
+The division by 1 + lambda keeps the size of the step when the price rises. Reward advantages are standardised. Cost
+advantages are centred but never rescaled: once the constraint holds they are small, and blowing them up to unit size
+would turn noise into a signal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from framework.hookspecs import hookimpl
+from framework.interfaces import Metrics, PolicyNet, Rollout, SafeOptimizer, kl
+from framework.interfaces.types import flatten, take
+
+
+@dataclass(frozen=True)
+class Config:
+    """Settings of PPO-Lagrangian."""
+
+    learning_rate: float = 3e-4
+    """Adam's step size for actor and critics."""
+    epochs: int = 8
+    """Passes over a rollout."""
+    minibatch: int = 500
+    """Steps per gradient step."""
+    clip: float = 0.2
+    """How far the probability ratio may leave 1."""
+    kl_stop: float = 0.03
+    """End the passes early once the mean KL divergence is past this."""
+    entropy: float = 0.0
+    """Bonus for a spread-out policy."""
+    multiplier: float = 1.0
+    """Initial price of cost, lambda."""
+    multiplier_rate: float = 0.1
+    """How fast lambda follows the violation."""
+    max_grad_norm: float = 0.5
+    """Gradient clipping."""
+
+    def __post_init__(self) -> None:
+        for name in ("learning_rate", "clip", "kl_stop", "max_grad_norm"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be greater than 0, not {getattr(self, name)}")
+        for name in ("epochs", "minibatch"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        for name in ("multiplier", "multiplier_rate", "entropy"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
+
+
+class PPOLagrangian(SafeOptimizer):
+    """Clipped policy gradient with a learned price of cost."""
+
+    name = "ppo_lagrangian"
+    Config = Config
+    config: Config
+
+    def __init__(self, config: Config, policy: PolicyNet) -> None:
+        super().__init__(config, policy)
+        self.multiplier = config.multiplier
+        self._adam = torch.optim.Adam(policy.parameters(), lr=config.learning_rate)
+        self._generator = torch.Generator().manual_seed(0)
+
+    def update(self, rollout: Rollout) -> Metrics:
+        config = self.config
+        self.multiplier = max(0.0, self.multiplier + config.multiplier_rate * rollout.violation)
+        keep = rollout.valid.flatten().nonzero().squeeze(-1)
+        inputs = take(flatten(rollout.inputs), keep)
+        action, old_log_prob, target, cost_target = (
+            x.flatten(0, 1)[keep]
+            for x in (rollout.action, rollout.log_prob, rollout.value_target, rollout.cost_value_target)
+        )
+        advantage = self._advantage(rollout.advantage.flatten()[keep], rollout.cost_advantage.flatten()[keep])
+        with torch.no_grad():
+            old = self.policy.distribution(inputs)
+        steps = 0
+        for _ in range(config.epochs):
+            order = torch.randperm(len(keep), generator=self._generator)
+            for rows in order.split(config.minibatch):
+                batch = take(inputs, rows)
+                new, values = self.policy.distribution(batch), self.policy.values(batch)
+                ratio = torch.exp(new.log_prob(action[rows]) - old_log_prob[rows])
+                clipped = ratio.clamp(1 - config.clip, 1 + config.clip)
+                gain = torch.minimum(ratio * advantage[rows], clipped * advantage[rows]).mean()
+                error = F.mse_loss(values.reward, target[rows]) + F.mse_loss(values.cost, cost_target[rows])
+                loss = -gain - config.entropy * new.entropy().mean() + 0.5 * error
+                self._adam.zero_grad()
+                loss.backward()
+                nn.utils.clip_grad_norm_(self.policy.parameters(), config.max_grad_norm)
+                self._adam.step()
+                steps += 1
+            with torch.no_grad():
+                divergence = float(kl(old, self.policy.distribution(inputs)).mean())
+            if divergence > config.kl_stop:
+                break
+        return {
+            "multiplier": self.multiplier,
+            "kl": divergence,
+            "entropy": float(new.entropy().mean().detach()),
+            "value_error": float(error.detach()),
+            "gradient_steps": float(steps),
+        }
+
+    def _advantage(self, reward: Tensor, cost: Tensor) -> Tensor:
+        reward = (reward - reward.mean()) / (reward.std() + 1e-8)
+        return (reward - self.multiplier * (cost - cost.mean())) / (1 + self.multiplier)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        tensors = {"multiplier": torch.tensor(self.multiplier, dtype=torch.float64)}
+        tensors["generator"] = self._generator.get_state()
+        for i, state in self._adam.state_dict()["state"].items():
+            tensors |= {f"adam.{i}.{name}": value for name, value in state.items()}
+        return tensors
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        self.multiplier = float(state["multiplier"])
+        self._generator.set_state(state["generator"])
+        adam = self._adam.state_dict()
+        adam["state"] = {}
+        for name, value in state.items():
+            if name.startswith("adam."):
+                _, i, field = name.split(".")
+                adam["state"].setdefault(int(i), {})[field] = value.clone()
+        self._adam.load_state_dict(adam)
+
+
+@hookimpl
+def heed_components() -> list[type[SafeOptimizer]]:
+    return [PPOLagrangian]
