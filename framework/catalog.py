@@ -29,6 +29,8 @@ class Entry:
 class Catalog:
     """All plugins that were found. Names are unique within a kind."""
 
+    incomplete: bool = False
+    """Some plugin could not be loaded, so a name that is not found may be one of its."""
     _entries: dict[tuple[Kind, str], Entry] = field(default_factory=dict)
 
     def add(self, entry: Entry) -> Problem | None:
@@ -51,7 +53,8 @@ class Catalog:
             elsewhere = [k for k, n in self._entries if n == name]
             if elsewhere:
                 return Problem(f"'{name}' is a plugin of kind {elsewhere[0]}, not {kind}")
-            return Problem(f"no {kind} plugin is called '{name}'{did_you_mean(name, self.names(kind))}")
+            hint = "; a plugin failed to load" if self.incomplete else did_you_mean(name, self.names(kind))
+            return Problem(f"no {kind} plugin is called '{name}'{hint}")
         if entry.cls is None or entry.unavailable:
             return Problem(f"{kind} '{name}' is not available: {entry.unavailable}", owner=entry.origin)
         return entry

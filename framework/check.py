@@ -37,7 +37,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("plugin", help="a plugin file, or the name of a plugin")
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of the plugin")
     parser.add_argument("--env", help="the environment to try it in (default: the first that it takes)")
-    options = parser.parse_args(argv)
+    options = parser.parse_intermixed_args(argv)
     console, errors = Console(highlight=False), Console(stderr=True, highlight=False, soft_wrap=True)
     try:
         entries = _find(options.plugin)

@@ -14,7 +14,7 @@ from framework.errors import Problem, UserError, did_you_mean
 from framework.grid import GridCell
 from framework.interfaces.component import KINDS, Kind
 from framework.plugin_manager import FOLDERS, PluginHost, PluginRef
-from framework.schema import MAX_CELLS, Ablation, Components, Experiment, PluginEntry, Registry, Report
+from framework.schema import MAX_CELLS, Ablation, Components, Experiment, PluginEntry, Registry, Report, Training
 from framework.source import Source, read
 
 
@@ -44,10 +44,8 @@ def load(file: Path, overrides: list[str] | None = None, max_cells: int = MAX_CE
     notes = Notes(source.locate)
     registry = _registry(source, notes)
     refs = _plugin_refs(source, file.parent, notes)
-    try:
-        host = PluginHost(refs)
-    except UserError as error:
-        raise UserError(notes.problems + error.problems) from None
+    host = PluginHost(refs, strict=False)
+    notes.problems += host.problems
     return _Checker(source, registry, host, notes, max_cells).study(refs)
 
 
@@ -81,8 +79,21 @@ def _named(cls: type, section: str, value: object, notes: Notes) -> dict[str, An
     if not isinstance(value, Mapping):
         notes.add(section, f"expected a mapping of names, got {value!r}", section)
         return {}
-    made = {str(n): convert(cls, body, f"{section}.{n}", notes, section) for n, body in value.items()}
+    made = {str(name): _lenient(cls, body, f"{section}.{name}", notes, section) for name, body in value.items()}
     return {name: item for name, item in made.items() if item is not None}
+
+
+def _lenient(cls: type, body: object, path: str, notes: Notes, owner: str) -> Any:
+    """Like ``convert``, but a bad key is noted and left out, so that what the others say is checked as well."""
+    if not isinstance(body, Mapping):
+        return convert(cls, body, path, notes, owner)
+    good = {}
+    for key, value in body.items():
+        before = len(notes.problems)
+        convert(cls, {key: value}, path, notes, owner)
+        if len(notes.problems) == before:
+            good[key] = value
+    return convert(cls, good, path, notes, owner)
 
 
 def _plugin_refs(source: Source, folder: Path, notes: Notes) -> tuple[PluginRef, ...]:
@@ -107,6 +118,7 @@ class _Checker:
 
     def study(self, refs: tuple[PluginRef, ...]) -> Study:
         self._check_components()
+        convert(Training, self.registry.training, "training", self.notes, "training")
         cells: list[GridCell] = []
         if not self.registry.experiments and not self.source.values.get("experiments"):
             self.notes.add("", "no experiments; there is nothing to run", "registry")
@@ -157,7 +169,7 @@ class _Checker:
             self.notes.add(self._origin(path, experiment, problem.path), problem.message, problem.owner)
         if cell is None:
             return []
-        seeds = self._seeds(experiment.seeds or self.registry.seeds, f"{path}.seeds")
+        seeds = self._seeds((f"{path}.seeds", experiment.seeds), ("seeds", self.registry.seeds))
         return [GridCell(name, "experiments", {}, cell, seeds)]
 
     def _origin(self, path: str, experiment: Experiment, inner: str) -> str:
@@ -198,7 +210,11 @@ class _Checker:
         before = len(self.notes.problems)
         points = grid.expand(ablation, path, self.notes)
         raw, made = self._raw(base), []
-        seeds = self._seeds(ablation.seeds or base.seeds or self.registry.seeds, f"{path}.seeds")
+        seeds = self._seeds(
+            (f"{path}.seeds", ablation.seeds),
+            (f"experiments.{ablation.base}.seeds", base.seeds),
+            ("seeds", self.registry.seeds),
+        )
         for point in points:
             notes = Notes()
             cell = build_cell(self._changed(raw, point.changes, notes), self.host.catalog, notes)
@@ -224,7 +240,9 @@ class _Checker:
             raw = grid.replace(raw, path, self._part(cast(Kind, head), value) if not rest else value)
         return dict(raw)
 
-    def _seeds(self, seeds: tuple[int, ...], path: str) -> tuple[int, ...]:
+    def _seeds(self, *choices: tuple[str, tuple[int, ...] | None]) -> tuple[int, ...]:
+        """The first list that is given."""
+        path, seeds = next((path, seeds) for path, seeds in choices if seeds is not None)
         if not seeds:
             self.notes.add(path, "no seeds; give at least one", "registry")
         elif len(set(seeds)) < len(seeds):

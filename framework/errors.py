@@ -27,8 +27,15 @@ class UserError(Exception):
     def __init__(self, problems: Problem | str | Iterable[Problem]) -> None:
         if isinstance(problems, str):
             problems = Problem(problems)
-        self.problems = [problems] if isinstance(problems, Problem) else list(problems)
+        found = [problems] if isinstance(problems, Problem) else list(problems)
+        self.problems = sorted(found, key=_place)
         super().__init__("\n".join(map(str, self.problems)))
+
+
+def _place(problem: Problem) -> tuple[str, int]:
+    """Reading order: by file, then by line."""
+    file, _, line = problem.where.rpartition(":")
+    return (file, int(line)) if line.isdigit() else (problem.where, 0)
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:

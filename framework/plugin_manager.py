@@ -55,11 +55,12 @@ class PluginRef:
 class PluginHost:
     """Loads every plugin once and offers the catalog of components and the observers of a run."""
 
-    def __init__(self, refs: Iterable[PluginRef] = ()) -> None:
+    def __init__(self, refs: Iterable[PluginRef] = (), strict: bool = True) -> None:
         self.catalog = Catalog()
         self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(hookspecs)
-        self._problems: list[Problem] = []
+        self.problems: list[Problem] = []
+        """Why plugins could not be loaded. With ``strict`` they are raised; else the caller tells them with its own."""
         self._origins: dict[str, str] = {}
         self.external: list[str] = []
         """Plugin code that is not built in; a run prints it, because it runs with the user's rights."""
@@ -67,8 +68,9 @@ class PluginHost:
         self._load_entry_points()
         for ref in refs:
             self._load_ref(ref)
-        if self._problems:
-            raise UserError(self._problems)
+        self.catalog.incomplete = bool(self.problems)
+        if strict and self.problems:
+            raise UserError(self.problems)
 
     def observers(self, run: RunInfo) -> Iterator[tuple[str, RunObserver]]:
         """The observers that want to watch this run, each with the origin of its plugin."""
@@ -96,7 +98,7 @@ class PluginHost:
                 continue  # the same module listed twice (two installs of one package) is harmless
             if point.name in seen.values():
                 other = next(v for v, n in seen.items() if n == point.name)
-                self._problems.append(
+                self.problems.append(
                     Problem(f"two entry points are called '{point.name}': {other} and {point.value} ({dist})")
                 )
                 continue
@@ -115,7 +117,7 @@ class PluginHost:
         origin = str(file)
         if not file.is_file():
             what = "is a folder; name the .py file" if file.is_dir() else "no such file"
-            self._problems.append(Problem(f"plugin file {file}: {what}", where=ref.where))
+            self.problems.append(Problem(f"plugin file {file}: {what}", where=ref.where))
             return
         self.external.append(origin)
         digest = hashlib.sha256(file.read_bytes()).hexdigest()[:12]
@@ -136,7 +138,7 @@ class PluginHost:
             module = import_file(target) if isinstance(target, Path) else importlib.import_module(target)
         except SyntaxError as error:
             spot = f"{error.filename}:{error.lineno}"
-            self._problems.append(Problem(f"plugin {origin}: syntax error: {error.msg} ({spot})", where=where))
+            self.problems.append(Problem(f"plugin {origin}: syntax error: {error.msg} ({spot})", where=where))
             return
         except ModuleNotFoundError as error:
             missing = (error.name or "").split(".")[0]
@@ -145,16 +147,16 @@ class PluginHost:
                 reason = f"it needs the package '{missing}'; install it with: pip install {missing}"
                 self._add(Entry(kind, name, origin, None, reason, version), where)
             else:
-                self._problems.append(Problem(f"plugin {origin}: cannot be imported: {error}", where=where))
+                self.problems.append(Problem(f"plugin {origin}: cannot be imported: {error}", where=where))
             return
         except Exception as error:
             spot = _last_line(error)
-            self._problems.append(
+            self.problems.append(
                 Problem(f"plugin {origin}: raised at import: {type(error).__name__}: {error}{spot}", where=where)
             )
             return
         except SystemExit as error:
-            self._problems.append(Problem(f"plugin {origin}: called exit({error.code}) at import", where=where))
+            self.problems.append(Problem(f"plugin {origin}: called exit({error.code}) at import", where=where))
             return
         name = f"{origin}"
         self._origins[name] = origin
@@ -162,13 +164,13 @@ class PluginHost:
             if self._manager.register(module, name) is None:
                 return
         except ValueError:
-            self._problems.append(Problem(f"plugin {origin}: listed twice", where=where))
+            self.problems.append(Problem(f"plugin {origin}: listed twice", where=where))
             return
         except pluggy.PluginValidationError as error:
-            self._problems.append(Problem(f"plugin {origin}: {_plain(error)}", where=where))
+            self.problems.append(Problem(f"plugin {origin}: {_plain(error)}", where=where))
             return
         if not self._manager.get_hookcallers(module):
-            self._problems.append(
+            self.problems.append(
                 Problem(
                     f"plugin {origin}: has no hook; add '@hookimpl def heed_components(): return [YourClass]' "
                     "(hookimpl is in framework.hookspecs)",
@@ -184,7 +186,7 @@ class PluginHost:
         try:
             classes = list(hook())
         except Exception as error:
-            self._problems.append(
+            self.problems.append(
                 Problem(f"plugin {origin}: heed_components() raised {type(error).__name__}: {error}", where=where)
             )
             return
@@ -194,14 +196,14 @@ class PluginHost:
                 faults = [f"its name is '{cls.name}' but its file is {file_stem}.py; a built-in's must be the same"]
             for fault in faults:
                 label = getattr(cls, "__name__", repr(cls))
-                self._problems.append(Problem(f"plugin {origin}: {label}: {fault}", where=where))
+                self.problems.append(Problem(f"plugin {origin}: {label}: {fault}", where=where))
             if not faults:
                 self._add(Entry(cls.kind, cls.name, origin, cls, missing_requirements(cls), version), where)
 
     def _add(self, entry: Entry, where: str) -> None:
         problem = self.catalog.add(entry)
         if problem is not None:
-            self._problems.append(dataclasses.replace(problem, where=where))
+            self.problems.append(dataclasses.replace(problem, where=where))
 
 
 def import_file(file: Path) -> ModuleType:
@@ -241,7 +243,7 @@ def _component_faults(cls: type[Component]) -> list[str]:
     missing = sorted(getattr(cls, "__abstractmethods__", ()))
     if missing:
         faults.append(f"abstract method{'s' if len(missing) > 1 else ''} missing: {', '.join(missing)}")
-    if not dataclasses.is_dataclass(cls.Config) or not getattr(cls.Config, "__dataclass_params__").frozen:
+    if not dataclasses.is_dataclass(cls.Config) or not _is_frozen(cls.Config):
         faults.append("Config must be a frozen dataclass: @dataclass(frozen=True)")
     else:
         faults += [
@@ -250,6 +252,10 @@ def _component_faults(cls: type[Component]) -> list[str]:
             if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         ]
     return faults
+
+
+def _is_frozen(config: Any) -> bool:
+    return bool(config.__dataclass_params__.frozen)
 
 
 def missing_requirements(cls: type[Component]) -> str:

@@ -20,6 +20,7 @@ from framework.builder import build
 from framework.cell import RunSpec
 from framework.config import Study, TooManyCells, load
 from framework.errors import Problem, UserError
+from framework.fields import describe_fields
 from framework.launcher import Outcome, launch
 from framework.plugin_manager import PluginHost
 from framework.progress import Display
@@ -30,8 +31,8 @@ OK, FAILED, MISTAKE = 0, 1, 2
 
 def main(argv: list[str] | None = None) -> int:
     """Returns the exit code."""
-    options = _parser().parse_args(argv)
-    console, errors = Console(highlight=False), Console(stderr=True, highlight=False, soft_wrap=True)
+    options = _parser().parse_intermixed_args(argv)
+    console, errors = _console(), Console(stderr=True, highlight=False, soft_wrap=True)
     try:
         return _main(options, console)
     except UserError as error:
@@ -43,6 +44,12 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         errors.print("stopped; finished runs are kept. The same command goes on with the rest.")
         return FAILED
+
+
+def _console() -> Console:
+    """Tables need room: 80 columns are assumed elsewhere when the output is a file."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=140)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -156,10 +163,9 @@ def _print_plugins(host: PluginHost, console: Console) -> None:
             console.print(f"    not available: {entry.unavailable}", markup=False)
         if entry.cls is not None:
             console.print(f"    {entry.cls.summary()}", markup=False)
-            for field in dataclasses.fields(entry.cls.Config):
-                factory = field.default_factory
-                default = factory() if factory is not dataclasses.MISSING else field.default
-                console.print(f"    {field.name}: {field.type} = {default!r}", markup=False)
+            for field in describe_fields(entry.cls.Config):
+                console.print(f"    {field.name}: {field.type} = {field.default}", markup=False)
+                console.print(f"        {field.text}", markup=False, style="dim")
 
 
 def _workers(asked: int | None) -> int:

@@ -67,10 +67,10 @@ class ConstraintEnv(Component, ABC):
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Undo of ``state_dict``."""
 
-    def ceiling(self) -> Tensor | None:
-        """[N]: best reward of each row's present episode with no violation, for one who knows the map; None if unknown.
+    def ceiling(self, gamma: float = 1.0) -> Tensor | None:
+        """[N]: best return of each row's present episode with no violation, for one who knows the map; None if unknown.
 
-        Reports show every agent as a share of it.
+        Reward k steps from the start counts gamma**k. Reports show every agent as a share of it.
         """
         return None
 

@@ -119,8 +119,8 @@ class Ford(ConstraintEnv):
         mask = (self._terrain == WATER).float().expand(self.rows, 1, ROWS, COLUMNS)
         return Labels(mask, self._budgets[self._text][:, None])
 
-    def ceiling(self) -> Tensor:
-        best = [_best(LEFT_POST, True, h, self.config.steps) for h in range(MAX_BUDGET + 1)]
+    def ceiling(self, gamma: float = 1.0) -> Tensor:
+        best = [_best(LEFT_POST, True, h, self.config.steps, gamma) for h in range(MAX_BUDGET + 1)]
         return torch.tensor(best, dtype=torch.float32)[self._budgets[self._text].long()]
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -180,11 +180,11 @@ class Ford(ConstraintEnv):
 
 
 @functools.cache
-def _best(place: tuple[int, int], next_right: bool, wades: int, steps: int) -> float:
-    """Most deliveries from here with no wade past the budget."""
+def _best(place: tuple[int, int], next_right: bool, wades: int, steps: int, gamma: float = 1.0) -> float:
+    """Most deliveries from here with no wade past the budget, each discounted by when it is made."""
     if steps == 0:
         return 0.0
-    best = _best(place, next_right, wades, steps - 1)
+    best = gamma * _best(place, next_right, wades, steps - 1, gamma)
     for dy, dx in MOVES:
         y, x = place[0] + dy, place[1] + dx
         if not (0 <= y < ROWS and 0 <= x < COLUMNS):
@@ -193,7 +193,7 @@ def _best(place: tuple[int, int], next_right: bool, wades: int, steps: int) -> f
         if wet and wades == 0:
             continue
         arrived = (y, x) == (RIGHT_POST if next_right else LEFT_POST)
-        best = max(best, arrived + _best((y, x), next_right != arrived, wades - wet, steps - 1))
+        best = max(best, arrived + gamma * _best((y, x), next_right != arrived, wades - wet, steps - 1, gamma))
     return best
 
 

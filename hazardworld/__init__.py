@@ -1,0 +1,30 @@
+"""HazardWorld-grid and LavaWall: grid worlds whose rules are sentences.
+
+The benchmark by itself: nothing here knows the Heed framework. ``import hazardworld`` registers the Gymnasium ids;
+``hazardworld.engine`` steps thousands of the same worlds at once, and a test holds the two to the same behaviour.
+"""
+
+from __future__ import annotations
+
+import gymnasium
+
+IDS: dict[str, tuple[str, dict[str, str]]] = {
+    "HazardWorld-Budgetary-v0": ("hazardworld.reference:HazardWorldEnv", {"kind": "budgetary"}),
+    "HazardWorld-Relational-v0": ("hazardworld.reference:HazardWorldEnv", {"kind": "relational"}),
+    "HazardWorld-Sequential-v0": ("hazardworld.reference:HazardWorldEnv", {"kind": "sequential"}),
+    "LavaWall-v0": ("hazardworld.reference:LavaWallEnv", {}),
+}
+
+
+def register() -> None:
+    """Tell Gymnasium about the ids.
+
+    Called by this import and by the entry point ``gymnasium.envs``: whichever comes second finds the ids there and
+    leaves them, because Gymnasium warns when an id is registered twice.
+    """
+    for name, (entry_point, kwargs) in IDS.items():
+        if name not in gymnasium.registry:
+            gymnasium.register(id=name, entry_point=entry_point, kwargs=kwargs)
+
+
+register()

@@ -1,0 +1,48 @@
+"""The sentences of a split, numbered, with the numbers that belong to each constraint class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hazardworld.constraint import ALL_CLASSES, CLASS_ID, KINDS, Constraint, from_label
+
+
+@dataclass(frozen=True)
+class SentenceTable:
+    """Sentences sorted by class, so that a class is a range of numbers."""
+
+    sentences: tuple[str, ...]
+    start: NDArray[np.int64]  # [C] number of a class's first sentence
+    count: NDArray[np.int64]  # [C] how many it has; 0: the class cannot be drawn
+
+    @classmethod
+    def build(cls, by_class: Mapping[Constraint, Sequence[str]]) -> SentenceTable:
+        sentences: list[str] = []
+        start, count = np.zeros((2, len(ALL_CLASSES)), np.int64)
+        for constraint in sorted(by_class, key=CLASS_ID.__getitem__):
+            start[CLASS_ID[constraint]] = len(sentences)
+            count[CLASS_ID[constraint]] = len(by_class[constraint])
+            sentences.extend(by_class[constraint])
+        return cls(tuple(sentences), start, count)
+
+    @classmethod
+    def load(cls, kind: str, split: str, folder: Path | str | None = None) -> SentenceTable:
+        """From a texts folder (None: our own). ``eval`` maps are told with the held-out ``test`` sentences."""
+        from plugins.texts.loader import load  # here, because the loader checks labels with this package
+
+        path = None if folder is None else Path(folder)
+        by_class: dict[Constraint, list[str]] = {}
+        for name in KINDS if kind == "mixed" else (kind,):
+            for label, sentences in load(path, name, "train" if split == "train" else "test").items():
+                by_class[from_label(name, label)] = sentences
+        return cls.build(by_class)
+
+    @property
+    def classes(self) -> tuple[Constraint, ...]:
+        """The constraints that can be said."""
+        return tuple(c for c, count in zip(ALL_CLASSES, self.count, strict=True) if count)

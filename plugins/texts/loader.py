@@ -1,0 +1,119 @@
+"""Reads sentence files in the format of the public data set, and is strict about everything but trailing commas.
+
+A folder holds ``<kind>-train.json`` and ``<kind>-test.json``: one JSON object, label -> list of sentences. Some of the
+public files have trailing commas, which the json module refuses; and it keeps no line numbers of what it accepts. So
+this file has a small reader of its own: every complaint names a file and a line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Literal, NoReturn
+
+from hazardworld.constraint import KINDS, from_label, suggest
+
+GRID_FOLDER = Path(__file__).parent / "grid"
+"""Our own sentences for the grid worlds."""
+
+_TOKEN = re.compile(r'(?P<string>"(?:[^"\\\n]|\\.)*")|(?P<mark>[{}\[\],:])|(?P<other>[^\s{}\[\],:"]+|")')
+
+
+class TextError(ValueError):
+    """A sentence file that cannot be used; the message starts with file and line."""
+
+
+def load(folder: Path | None, kind: str, split: Literal["train", "test"]) -> dict[str, list[str]]:
+    """The sentences of every label in one file, in the file's order."""
+    if kind not in KINDS:
+        raise TextError(f"unknown kind of constraint {kind!r}{suggest(kind, KINDS)}")
+    if split not in ("train", "test"):
+        raise TextError(f"unknown split {split!r}{suggest(split, ('train', 'test'))}")
+    path = (GRID_FOLDER if folder is None else folder) / f"{kind}-{split}.json"
+    try:
+        source = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise TextError(f"{path}: no such file (a texts folder holds <kind>-train.json and <kind>-test.json)") from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise TextError(f"{path}:{line}: not UTF-8 text") from None
+    return _Reader(path, source, kind).read()
+
+
+class _Reader:
+    """Walks over the tokens of one file."""
+
+    def __init__(self, path: Path, source: str, kind: str) -> None:
+        self.path = path
+        self.kind = kind
+        self.tokens: list[tuple[str, str, int]] = []  # (group, text, line)
+        line, place = 1, 0
+        for match in _TOKEN.finditer(source):
+            line += source.count("\n", place, match.start())
+            place = match.start()
+            self.tokens.append((str(match.lastgroup), match.group(), line))
+        self.tokens.append(("end", "end of file", 1 + source.rstrip("\n").count("\n")))
+        self.at = 0
+
+    def read(self) -> dict[str, list[str]]:
+        classes: dict[str, list[str]] = {}
+        lines: dict[str, int] = {}
+        self.expect("{")
+        while not self.accept("}"):
+            label, line = self.string("a label")
+            if label in lines:
+                self.fail(f"label {label!r} is already on line {lines[label]}", line)
+            try:
+                from_label(self.kind, label)
+            except ValueError as error:
+                self.fail(str(error), line)
+            lines[label] = line
+            self.expect(":")
+            classes[label] = self.sentences(label, line)
+            if not self.accept(","):
+                self.expect("}", "',' or '}'")
+                break
+        if self.tokens[self.at][0] != "end":
+            self.fail(f"expected end of file, found {self.tokens[self.at][1]}")
+        if not classes:
+            self.fail("no labels")
+        return classes
+
+    def sentences(self, label: str, line: int) -> list[str]:
+        found: list[str] = []
+        self.expect("[", "a list of sentences")
+        while not self.accept("]"):
+            sentence, place = self.string("a sentence")
+            if not sentence.strip():
+                self.fail(f"label {label!r} has an empty sentence", place)
+            found.append(sentence)
+            if not self.accept(","):
+                self.expect("]", "',' or ']'")
+                break
+        if not found:
+            self.fail(f"label {label!r} has no sentences", line)
+        return found
+
+    def string(self, what: str) -> tuple[str, int]:
+        group, text, line = self.tokens[self.at]
+        if group != "string":
+            self.fail(f"expected {what} in double quotes, found {text}")
+        self.at += 1
+        try:
+            return json.loads(text), line
+        except json.JSONDecodeError as error:
+            self.fail(f"bad string {text}: {error.msg}", line)
+
+    def accept(self, mark: str) -> bool:
+        group, text, _ = self.tokens[self.at]
+        found = group == "mark" and text == mark
+        self.at += found
+        return found
+
+    def expect(self, mark: str, what: str | None = None) -> None:
+        if not self.accept(mark):
+            self.fail(f"expected {what or repr(mark)}, found {self.tokens[self.at][1]}")
+
+    def fail(self, message: str, line: int | None = None) -> NoReturn:
+        raise TextError(f"{self.path}:{line or self.tokens[self.at][2]}: {message}")

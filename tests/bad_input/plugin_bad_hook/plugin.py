@@ -1,0 +1,6 @@
+from framework.hookspecs import hookimpl
+
+
+@hookimpl
+def heed_components(everything):
+    return []

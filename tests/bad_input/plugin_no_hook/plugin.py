@@ -1,0 +1,5 @@
+from framework.interfaces import ConstraintInterpreter
+
+
+class Mine(ConstraintInterpreter):
+    name = "mine"

@@ -1,0 +1,71 @@
+"""Sentence files: what is read, and what exactly is said about a file that cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plugins.texts.loader import TextError, load
+
+
+def write(folder: Path, source: str | bytes, kind: str = "budgetary", split: str = "train") -> Path:
+    path = folder / f"{kind}-{split}.json"
+    path.write_bytes(source if isinstance(source, bytes) else source.encode())
+    return path
+
+
+def test_reads_labels_in_order_with_trailing_commas(tmp_path: Path) -> None:
+    write(tmp_path, '{\n "water5": ["a", "b \\u00e9 \\"c\\"",],\n "lava0": ["d"],\n}\n')
+    assert load(tmp_path, "budgetary", "train") == {"water5": ["a", 'b é "c"'], "lava0": ["d"]}
+
+
+def test_byte_order_mark_and_empty_lines_are_fine(tmp_path: Path) -> None:
+    write(tmp_path, b'\xef\xbb\xbf\r\n{"agrasswater":\r\n["x"]}\r\n', "sequential", "test")
+    assert load(tmp_path, "sequential", "test") == {"agrasswater": ["x"]}
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ('{\n"watr5": ["a"]}', "2: label 'watr5' names an unknown entity 'watr' (did you mean 'water'?)"),
+        ('{\n\n"water9": ["a"]}', "3: no budgetary constraint has the label 'water9' (did you mean 'water5'?)"),
+        ('{"water1": ["a"],\n"water1": ["b"]}', "2: label 'water1' is already on line 1"),
+        ('{"water1": ["a"],\n"lava1": []}', "2: label 'lava1' has no sentences"),
+        ('{"water1": ["a",\n 3]}', "2: expected a sentence in double quotes, found 3"),
+        ('{"water1": ["a",\n null]}', "2: expected a sentence in double quotes, found null"),
+        ('{"water1": ["a",\n "  "]}', "2: label 'water1' has an empty sentence"),
+        ('{"water1":\n "a"}', '2: expected a list of sentences, found "a"'),
+        ('{"water1": ["a"]\n "lava1": ["b"]}', "2: expected ',' or '}', found \"lava1\""),
+        ('{"water1": ["a"\n "b"]}', "2: expected ',' or ']', found \"b\""),
+        ('{"water1": ["a",,\n "b"]}', "1: expected a sentence in double quotes, found ,"),
+        ('{"water1": ["a"', "1: expected ',' or ']', found end of file"),
+        ('{"water1": ["a"]}\n{}', "2: expected end of file, found {"),
+        ("{water1: []}", "1: expected a label in double quotes, found water1"),
+        ('["a"]', "1: expected '{', found ["),
+        ("{}", "1: no labels"),
+        ("", "1: expected '{', found end of file"),
+        ('{"water1": ["a\nb"]}', '1: expected a sentence in double quotes, found "'),
+        ('{\n"water1": ["a\\q"]}', '2: bad string "a\\q": Invalid \\escape'),
+        (b'{\n"water1": ["\xff"]}', "2: not UTF-8 text"),
+    ],
+)
+def test_refuses_with_file_and_line(source: str | bytes, message: str, tmp_path: Path) -> None:
+    path = write(tmp_path, source)
+    with pytest.raises(TextError) as error:
+        load(tmp_path, "budgetary", "train")
+    assert str(error.value) == f"{path}:{message}"
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(TextError) as error:
+        load(tmp_path, "relational", "test")
+    path = tmp_path / "relational-test.json"
+    assert str(error.value) == f"{path}: no such file (a texts folder holds <kind>-train.json and <kind>-test.json)"
+
+
+def test_unknown_kind_and_split(tmp_path: Path) -> None:
+    with pytest.raises(TextError, match=r"unknown kind of constraint 'budget' \(did you mean 'budgetary'\?\)"):
+        load(tmp_path, "budget", "train")
+    with pytest.raises(TextError, match=r"unknown split 'eval' \(known: train, test\)"):
+        load(tmp_path, "budgetary", "eval")  # type: ignore[arg-type]

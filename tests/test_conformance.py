@@ -1,0 +1,309 @@
+"""Every built-in plugin keeps its contract; and the kit sees each way of breaking it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from framework.interfaces import Categorical, ConstraintInterpreter, Interpretation, PolicyNet, SafeOptimizer, Values
+from framework.plugin_manager import PluginHost
+from framework.testing import ContractBroken, check_env, check_interpreter, check_optimizer, check_policy
+
+CHECKS = {"interpreter": check_interpreter, "policy": check_policy, "optimizer": check_optimizer, "env": check_env}
+ENTRIES = {f"{entry.kind} {entry.name}": entry for entry in PluginHost().catalog}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_builtin(name):
+    entry = ENTRIES[name]
+    if entry.cls is None or entry.unavailable:
+        pytest.skip(entry.unavailable)
+    assert CHECKS[entry.kind](entry.cls)
+
+
+class Fine(ConstraintInterpreter):
+    """Keeps the contract: the base of the broken ones below."""
+
+    name = "fine"
+
+    def __init__(self, config, spec):
+        super().__init__(config, spec)
+        self.weight = nn.Parameter(torch.zeros(1))
+
+    def encode(self, sentences):
+        return torch.zeros(len(sentences), 1) + self.weight
+
+    def step(self, inputs, state):
+        rows = len(inputs.obs)
+        mask = torch.sigmoid(inputs.code[:, :1]).expand(rows, 6).reshape(rows, 2, 3)
+        return Interpretation(mask, inputs.code[:, 0]), state
+
+
+class WrongShape(Fine):
+    def step(self, inputs, state):
+        seen, state = super().step(inputs, state)
+        return Interpretation(seen.mask.flatten(1), seen.threshold), state
+
+
+class Logits(Fine):
+    def step(self, inputs, state):
+        seen, state = super().step(inputs, state)
+        return Interpretation(seen.mask - 3, seen.threshold), state
+
+
+class KeepsMemoryOnSelf(Fine):
+    calls = 0
+
+    def step(self, inputs, state):
+        self.calls += 1
+        seen, state = super().step(inputs, state)
+        return Interpretation(seen.mask, seen.threshold + self.calls), state
+
+
+class UsesLabelsUndeclared(Fine):
+    def step(self, inputs, state):
+        return Interpretation(inputs.labels.mask[:, 0], inputs.labels.threshold[:, 0]), state
+
+
+class RowsInfluenceEachOther(Fine):
+    def step(self, inputs, state):
+        seen, state = super().step(inputs, state)
+        return Interpretation(seen.mask, seen.threshold + torch.arange(len(inputs.obs))), state
+
+
+class DrawsItsOwnSeed(Fine):
+    def __init__(self, config, spec):
+        super().__init__(config, spec)
+        generator = torch.Generator()
+        generator.seed()
+        self.weight.data = torch.rand(1, generator=generator)
+
+
+class HiddenWeights(Fine):
+    def __init__(self, config, spec):
+        super().__init__(config, spec)
+        self.secret = torch.rand(1)
+
+    def step(self, inputs, state):
+        seen, state = super().step(inputs, state)
+        return Interpretation(seen.mask, seen.threshold + self.secret), state
+
+
+class NoGradient(Fine):
+    def encode(self, sentences):
+        return super().encode(sentences).detach()
+
+
+class UnusedParameter(Fine):
+    def __init__(self, config, spec):
+        super().__init__(config, spec)
+        self.spare = nn.Linear(2, 2)
+
+
+class ChangesObservation(Fine):
+    def step(self, inputs, state):
+        inputs.obs[:] = 0
+        return super().step(inputs, state)
+
+
+class StumblesOnEmpty(Fine):
+    def encode(self, sentences):
+        [sentence.split()[0] for sentence in sentences]
+        return super().encode(sentences)
+
+
+class OneCodeForAll(Fine):
+    def encode(self, sentences):
+        return super().encode(sentences)[:1]
+
+
+@pytest.mark.parametrize(
+    ("cls", "words"),
+    [
+        (WrongShape, "mask has shape (6, 6); it must be [rows, *cells] = (6, 2, 3)"),
+        (Logits, "mask has values outside [0, 1]"),
+        (KeepsMemoryOnSelf, "it keeps memory on self"),
+        (UsesLabelsUndeclared, "declare needs_labels = True"),
+        (RowsInfluenceEachOther, "the rows of a batch influence each other"),
+        (DrawsItsOwnSeed, "it draws from a random source of its own"),
+        (HiddenWeights, "state_dict does not round-trip"),
+        (NoGradient, "loss has no gradient"),
+        (UnusedParameter, "the loss gives no gradient to: spare.weight, spare.bias"),
+        (ChangesObservation, "step changes the observation in place"),
+        (StumblesOnEmpty, "encode takes odd sentences"),
+        (OneCodeForAll, "encode(8 sentences) must return a tensor whose first size is 8"),
+    ],
+)
+def test_kit_sees_broken_interpreter(cls, words):
+    with pytest.raises(ContractBroken) as caught:
+        check_interpreter(cls, env="ford")
+    assert words.replace("\n", " ") in str(caught.value).replace("\n", " ")
+
+
+def test_kit_passes_the_fine_one():
+    assert check_interpreter(Fine, env="ford")
+
+
+class FinePolicy(PolicyNet):
+    name = "fine"
+
+    def __init__(self, config, spec):
+        super().__init__(config, spec)
+        self.actor = nn.Linear(6, spec.action.size)
+        self.critic = nn.Linear(6, 2)
+
+    def distribution(self, inputs):
+        return Categorical.from_logits(self.actor(inputs.mask.flatten(1)))
+
+    def values(self, inputs):
+        both = self.critic(inputs.mask.flatten(1))
+        return Values(both[:, 0], both[:, 1])
+
+
+class NotNormalised(FinePolicy):
+    def distribution(self, inputs):
+        return Categorical(self.actor(inputs.mask.flatten(1)))
+
+
+class WrongValueShape(FinePolicy):
+    def values(self, inputs):
+        both = self.critic(inputs.mask.flatten(1))
+        return Values(both, both)
+
+
+class SharedTrunk(FinePolicy):
+    def distribution(self, inputs):
+        return Categorical.from_logits(
+            self.actor(inputs.mask.flatten(1)) + self.critic(inputs.mask.flatten(1))[:, :1] * 0
+        )
+
+
+class Forgets(FinePolicy):
+    def initial_state(self, rows):
+        return (torch.zeros(rows, 3),)
+
+    def remember(self, inputs, state):
+        return inputs.memory, (torch.zeros(len(inputs.obs), 4),)
+
+
+@pytest.mark.parametrize(
+    ("cls", "words"),
+    [
+        (NotNormalised, "probabilities do not add up to 1"),
+        (WrongValueShape, "values().reward must be finite and of shape (6,)"),
+        (SharedTrunk, "distribution uses parameters named as a critic's"),
+        (Forgets, "the state's shapes change"),
+    ],
+)
+def test_kit_sees_broken_policy(cls, words):
+    with pytest.raises(ContractBroken) as caught:
+        check_policy(cls, env="ford")
+    assert words in str(caught.value)
+
+
+class GradientStep(SafeOptimizer):
+    """Plain policy gradient, enough to keep the contract."""
+
+    name = "gradient_step"
+
+    def loss(self, rollout):
+        from framework.interfaces.types import flatten
+
+        new = self.policy.distribution(flatten(rollout.inputs)).log_prob(rollout.action.flatten())
+        return -(new * rollout.advantage.flatten() * rollout.valid.flatten()).mean()
+
+    def update(self, rollout):
+        self.policy.zero_grad()
+        self.loss(rollout).backward()
+        with torch.no_grad():
+            for p in self.policy.actor_parameters():
+                p -= 0.01 * p.grad
+        return {"loss": 0.0}
+
+
+class CountsInvalid(GradientStep):
+    def loss(self, rollout):
+        import dataclasses
+
+        return super().loss(dataclasses.replace(rollout, valid=torch.ones_like(rollout.valid)))
+
+
+class Idle(GradientStep):
+    def update(self, rollout):
+        return {}
+
+
+class ReturnsTensors(GradientStep):
+    def update(self, rollout):
+        super().update(rollout)
+        return {"loss": torch.zeros(())}
+
+
+class HiddenMomentum(GradientStep):
+    scale = 1.0
+
+    def update(self, rollout):
+        self.scale *= 2
+        super().update(rollout)
+        with torch.no_grad():
+            for p in self.policy.actor_parameters():
+                p += 0.001 * self.scale
+        return {}
+
+
+def test_kit_passes_the_fine_optimizer():
+    assert check_optimizer(GradientStep)
+
+
+@pytest.mark.parametrize(
+    ("cls", "words"),
+    [
+        (CountsInvalid, "rows where rollout.valid is False change the update"),
+        (Idle, "update leaves the policy's weights as they were"),
+        (ReturnsTensors, "update must return a dict of plain numbers"),
+        (HiddenMomentum, "state_dict does not round-trip"),
+    ],
+)
+def test_kit_sees_broken_optimizer(cls, words):
+    with pytest.raises(ContractBroken) as caught:
+        check_optimizer(cls)
+    assert words in str(caught.value)
+
+
+Ford = ENTRIES["env ford"].cls
+
+
+class IgnoresSeed(Ford):
+    def __init__(self, config, rows, split, seed):
+        super().__init__(config, rows, split, 0)
+
+
+class PaysAtReset(Ford):
+    def _show(self, reward, cost, touched, start):
+        return super()._show(reward + start, cost, touched, start)
+
+
+class ForgetsTime(Ford):
+    def state_dict(self):
+        return super().state_dict() | {"time": torch.zeros(self.rows, dtype=torch.int64)}
+
+
+class SameSentences(Ford):
+    def __init__(self, config, rows, split, seed):
+        super().__init__(config, rows, "train", seed)
+
+
+@pytest.mark.parametrize(
+    ("cls", "words"),
+    [
+        (IgnoresSeed, "the seed is ignored"),
+        (PaysAtReset, "must bring no reward, cost or touch"),
+        (ForgetsTime, "after load_state_dict the world goes another way"),
+        (SameSentences, "in both splits"),
+    ],
+)
+def test_kit_sees_broken_env(cls, words):
+    with pytest.raises(ContractBroken) as caught:
+        check_env(cls)
+    assert words in str(caught.value)

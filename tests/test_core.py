@@ -1,0 +1,174 @@
+"""The bookkeeping, against numbers worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from framework.advantages import gae
+from framework.interfaces import Categorical, Gaussian, Interpretation, Timestep, kl
+from framework.ledger import Ledger
+from framework.seeding import derive
+from framework.stats import iqm, mean_interval
+from framework.tally import Tally
+
+
+def column(*values):
+    return torch.tensor(values, dtype=torch.float64)[:, None]
+
+
+def test_gae_by_hand_with_a_truncation_in_the_middle():
+    """Four steps of one row: the episode is cut off by the time limit after the second."""
+    reward, value = column(1, 2, 3, 4), column(10, 20, 30, 40)
+    next_value = column(20, 25, 40, 50)  # 25: value of the observation at which the limit struck
+    done = torch.tensor([[False], [True], [False], [False]])
+    terminated = torch.zeros_like(done)
+    advantage, target = gae(reward, value, next_value, terminated, done, gamma=0.5, lam=0.5)
+    d = [1 + 0.5 * 20 - 10, 2 + 0.5 * 25 - 20, 3 + 0.5 * 40 - 30, 4 + 0.5 * 50 - 40]
+    expected = column(d[0] + 0.25 * d[1], d[1], d[2] + 0.25 * d[3], d[3])
+    assert torch.allclose(advantage, expected)
+    assert torch.allclose(target, expected + value)
+
+
+def test_gae_termination_does_not_bootstrap():
+    advantage, _ = gae(
+        column(1), column(5), column(99), torch.tensor([[True]]), torch.tensor([[True]]), gamma=0.9, lam=0.9
+    )
+    assert advantage.item() == pytest.approx(1 - 5)
+
+
+def ledger_of(mask, threshold, spent=0.0):
+    books = Ledger.empty(1, 1, (3,))
+    seen = Interpretation(torch.tensor([mask], dtype=torch.float32), torch.tensor([threshold]))
+    books = books.observe(seen, torch.tensor([False]), "nearest")
+    return Ledger(books.mask, books.threshold, books.spent + spent)
+
+
+def test_ledger_charges_what_was_forbidden_before_the_move():
+    books = ledger_of([0.9, 0.1, 0.0], 1.0)
+    entered = torch.tensor([[True, False, False]])
+    cost, excess, books = books.charge(entered)
+    assert (cost.item(), excess.item(), books.spent.item()) == (1, 0, 1), "the first entry is within the budget"
+    cost, excess, books = books.charge(entered)
+    assert (cost.item(), excess.item(), books.spent.item()) == (1, 1, 2), "the second is past it"
+    cost, excess, books = books.charge(torch.tensor([[False, True, False]]))
+    assert (cost.item(), excess.item(), books.spent.item()) == (0, 0, 2), "a permitted cell costs nothing"
+
+
+def test_budget_mask_is_the_papers():
+    mask, budget, threshold = ledger_of([1.0, 0.0, 1.0], 2.0, spent=3.0).combined()
+    assert mask.tolist() == [[1, 0, 1]]
+    assert budget.tolist() == [[1, 0, 1]]  # (3 - 2) on forbidden cells, 0 elsewhere
+    assert threshold.tolist() == [2]
+
+
+def test_several_constraints_are_added_cell_by_cell():
+    books = Ledger.empty(1, 2, (3,))
+    seen = Interpretation(torch.tensor([[1.0, 0, 0], [1.0, 1, 0]]), torch.tensor([3.0, 1.0]))
+    books = books.observe(seen, torch.tensor([False]), "nearest")
+    mask, budget, threshold = books.combined()
+    assert mask.tolist() == [[2, 1, 0]]
+    assert budget.tolist() == [[-4, -1, 0]]
+    assert threshold.tolist() == [1]
+    cost, excess, _ = books.charge(torch.tensor([[True, False, False]]))
+    assert cost.tolist() == [[1, 1]]
+    assert excess.tolist() == [[0, 0]]
+
+
+@pytest.mark.parametrize(("rounding", "whole"), [("nearest", 2.0), ("floor", 1.0)])
+def test_threshold_is_rounded(rounding, whole):
+    seen = Interpretation(torch.zeros(1, 3), torch.tensor([1.7]))
+    books = Ledger.empty(1, 1, (3,)).observe(seen, torch.tensor([False]), rounding)
+    assert books.threshold.item() == whole
+
+
+def test_books_are_empty_at_the_start_of_an_episode():
+    books = ledger_of([1.0, 0, 0], 1.0, spent=5.0)
+    seen = Interpretation(torch.zeros(1, 3), torch.zeros(1))
+    assert books.observe(seen, torch.tensor([True]), "nearest").spent.item() == 0
+    assert books.observe(seen, torch.tensor([False]), "nearest").spent.item() == 5
+
+
+def step(reward, cost, done, threshold=1.0):
+    n = len(reward)
+    return Timestep(
+        obs=torch.zeros(n, 1),
+        text=torch.zeros(n, 1, dtype=torch.int64),
+        reward=torch.tensor(reward),
+        cost=torch.tensor(cost)[:, None],
+        threshold=torch.full((n, 1), threshold),
+        kind=torch.zeros(n, 1, dtype=torch.int64),
+        touched=torch.zeros(n, 1, dtype=torch.bool),
+        terminated=torch.tensor(done),
+        truncated=torch.zeros(n, dtype=torch.bool),
+        episode_start=torch.zeros(n, dtype=torch.bool),
+    )
+
+
+def test_tally_counts_whole_episodes_only():
+    tally, one = Tally.empty(2, 1), torch.ones(2, 1)
+    valid = torch.tensor([True, True])
+    tally.start_batch()
+    tally.add(step([1.0, 5.0], [1.0, 0.0], [False, False]), one, one * 0, one, valid)
+    tally.add(step([2.0, 5.0], [1.0, 0.0], [True, False]), one, one, one, valid)
+    episodes = tally.episodes()
+    assert episodes.reward.tolist() == [3]
+    assert episodes.length.tolist() == [2]
+    assert episodes.violation.tolist() == [1]
+    assert tally.violation("excess") == (1.0, 2.0)
+    assert tally.violation("mean") == (1.0, 2.0)  # predicted 2 - budget 1
+    tally.add(step([9.0, 1.0], [9.0, 0.0], [False, True]), one, one, one, torch.tensor([False, True]))
+    assert tally.reward.tolist() == [0, 0], "the step that starts an episode does not count"
+    assert tally.episodes().reward.tolist() == [3, 11]
+
+
+def test_violation_without_finished_episodes_is_a_number():
+    tally, one = Tally.empty(2, 1), torch.ones(2, 1)
+    tally.start_batch()
+    assert tally.violation("excess") == (0.0, 1.0)
+    tally.add(step([1.0, 5.0], [1.0, 0.0], [False, False]), one, one, one, torch.tensor([True, True]))
+    assert tally.violation("excess") == (1.0, 1.0)
+
+
+def test_kl_is_old_to_new():
+    p, q = torch.tensor([[0.9, 0.1]]), torch.tensor([[0.5, 0.5]])
+    expected = (p * (p / q).log()).sum().item()
+    assert kl(Categorical(p.log()), Categorical(q.log())).item() == pytest.approx(expected)
+    old, new = torch.distributions.Normal(0.0, 0.5), torch.distributions.Normal(0.3, 1.5)
+    ours = kl(
+        Gaussian(torch.tensor([[0.0]]), torch.tensor([[0.5]]).log()),
+        Gaussian(torch.tensor([[0.3]]), torch.tensor([[1.5]]).log()),
+    )
+    assert ours.item() == pytest.approx(torch.distributions.kl_divergence(old, new).item())
+
+
+def test_distributions_agree_with_torch():
+    logits = torch.randn(5, 4, generator=torch.Generator().manual_seed(0))
+    ours, theirs = Categorical.from_logits(logits), torch.distributions.Categorical(logits=logits)
+    action = ours.sample(torch.Generator().manual_seed(1))
+    assert torch.allclose(ours.log_prob(action), theirs.log_prob(action))
+    assert torch.allclose(ours.entropy(), theirs.entropy())
+    mean, log_std = torch.randn(5, 2), torch.randn(5, 2)
+    normal = torch.distributions.Independent(torch.distributions.Normal(mean, log_std.exp()), 1)
+    gaussian = Gaussian(mean, log_std)
+    assert torch.allclose(gaussian.log_prob(mean + 1), normal.log_prob(mean + 1), atol=1e-5)
+    assert torch.allclose(gaussian.entropy(), normal.entropy(), atol=1e-5)
+
+
+def test_sampling_follows_the_probabilities():
+    probabilities = torch.tensor([0.6, 0.3, 0.1])
+    many = Categorical(probabilities.log().expand(60_000, 3)).sample(torch.Generator().manual_seed(0))
+    assert torch.allclose(torch.bincount(many, minlength=3) / 60_000, probabilities, atol=0.01)
+
+
+def test_streams_differ_by_name_and_seed():
+    assert len({derive(s, n) for s in range(50) for n in ("env", "policy", "actions")}) == 150
+    assert derive(3, "env") == derive(3, "env")
+
+
+def test_statistics():
+    assert iqm(torch.arange(8).numpy()) == pytest.approx(3.5)
+    assert iqm(torch.tensor([0.0, 1.0, 1.0, 100.0]).numpy()) == pytest.approx(1.0)
+    low, high = mean_interval(torch.randn(400, generator=torch.Generator().manual_seed(0)).numpy())
+    assert low < 0 < high
+    assert high - low == pytest.approx(4 * 1.0 / 400**0.5, rel=0.15)

@@ -1,0 +1,46 @@
+"""Generated pages are up to date, and every hook and key is documented."""
+
+from __future__ import annotations
+
+import dataclasses
+import runpy
+from pathlib import Path
+
+import pytest
+
+from framework import hookspecs, schema
+from framework.fields import describe_fields
+from framework.plugin_manager import PluginHost
+
+ROOT = Path(__file__).parent.parent
+PAGES = runpy.run_path(str(ROOT / "scripts" / "make_reference.py"))["PAGES"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_generated_page_is_up_to_date(page):
+    assert (ROOT / "docs" / page).read_text() == PAGES[page](), "run: python scripts/make_reference.py"
+
+
+def test_every_key_of_the_schema_is_explained():
+    classes = [cls for cls in vars(schema).values() if isinstance(cls, type) and dataclasses.is_dataclass(cls)]
+    assert len(classes) == 9
+    bare = [f"{cls.__name__}.{f.name}" for cls in classes for f in describe_fields(cls) if not f.text]
+    assert not bare
+
+
+def test_every_setting_of_a_builtin_plugin_is_explained():
+    bare = [
+        f"{entry.name}.{f.name}"
+        for entry in PluginHost().catalog
+        if entry.cls is not None
+        for f in describe_fields(entry.cls.Config)
+        if not f.text
+    ]
+    assert not bare
+
+
+def test_every_hook_is_in_the_manual():
+    page = (ROOT / "docs" / "hooks.md").read_text()
+    hooks = [name for name in vars(hookspecs) if name.startswith("heed_")]
+    assert hooks == ["heed_components", "heed_observe"]
+    assert all(f"`{name}(" in page for name in hooks)

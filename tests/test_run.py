@@ -1,0 +1,258 @@
+"""Whole studies through the command line: results, reuse, failure, observers."""
+
+from __future__ import annotations
+
+import json
+import os
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from framework.config import load
+from framework.run import FAILED, OK, main
+
+SMALL = """
+study: small
+training: {steps: 4_800, batch: 1_200, rows: 25, evaluation: {episodes: 100}}
+seeds: [0]
+"""
+HEED = "  heed: {env: ford, interpreter: oracle, policy: mlp, optimizer: ppo_lagrangian}\n"
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    """Write a registry (and plugin files) and run it; returns exit code and cells' folders."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(experiments: str, *words: str, **plugins: str):
+        for name, code in plugins.items():
+            Path(f"{name}.py").write_text(textwrap.dedent(code))
+        listed = "".join(f"  - path: {name}.py\n" for name in plugins)
+        text = SMALL + (f"plugins:\n{listed}" if listed else "") + "experiments:\n" + experiments
+        Path("registry.yaml").write_text(text)
+        return main(["registry.yaml", "--workers", "1", *words])
+
+    return run
+
+
+def cells() -> dict[str, Path]:
+    """Label -> folder."""
+    return {json.loads((p / "run.json").read_text())["labels"][0]: p for p in Path("runs/cells").iterdir()}
+
+
+def lines(folder: Path) -> list[dict]:
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in row.items() if "second" not in k} for row in rows]
+
+
+def test_a_run_leaves_its_record_and_is_not_run_twice(study, capsys):
+    assert study(HEED) == OK
+    folder = cells()["heed"]
+    record, result = (json.loads((folder / f"{name}.json").read_text()) for name in ("run", "result"))
+    assert record["provenance"]["packages"]["torch"].startswith("2.")
+    assert record["config"]["optimizer"]["clip"] == 0.2, "defaults are written out"
+    assert result["summary"]["episodes"] == 100
+    assert [row["step"] for row in lines(folder)] == [1200, 2400, 3600, 4800]
+    assert "violation_h0" in lines(folder)[0]
+    assert study(HEED) == OK
+    assert "0 run, 1 finished before, 0 failed" in capsys.readouterr().out
+
+
+def test_one_seed_one_result(study):
+    """The same cell twice, bit for bit; another seed differs."""
+    assert study(HEED, "--runs-dir", "runs") == OK
+    assert study(HEED, "--runs-dir", "again") == OK
+    assert study(HEED, "--runs-dir", "other", "seeds=[1]") == OK
+    one, two, three = (next(Path(d, "cells").iterdir()) for d in ("runs", "again", "other"))
+    assert (one / "policy.safetensors").read_bytes() == (two / "policy.safetensors").read_bytes()
+    assert (one / "evaluation.safetensors").read_bytes() == (two / "evaluation.safetensors").read_bytes()
+    assert lines(one) == lines(two)
+    assert lines(one) != lines(three)
+
+
+BROKEN = """
+    from framework.hookspecs import hookimpl
+    from plugins.interpreters.oracle import Oracle
+    import os, signal
+
+    class Raises(Oracle):
+        name = "raises"
+        def step(self, inputs, state):
+            raise RuntimeError("cannot read this")
+
+    class Dies(Oracle):
+        name = "dies"
+        def step(self, inputs, state):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    @hookimpl
+    def heed_components():
+        return [Raises, Dies]
+"""
+
+
+def test_failures_stay_in_their_cells(study, capsys):
+    """One cell raises, one is killed; the third is done, the exit code is 1, and the words say what happened."""
+    experiments = (
+        "  raises: {env: ford, interpreter: raises, policy: mlp, optimizer: ppo_lagrangian}\n"
+        "  dies: {env: ford, interpreter: dies, policy: mlp, optimizer: ppo_lagrangian}\n" + HEED
+    )
+    assert study(experiments, broken=BROKEN) == FAILED
+    out = capsys.readouterr().out
+    assert "1 run, 0 finished before, 2 failed" in out
+    assert "failed: raises (seed 0): RuntimeError: cannot read this" in out
+    assert "failed: dies (seed 0): the process died (killed by signal 9)" in out
+    assert "Traceback" not in out
+    found = cells()
+    assert "Traceback" in (found["raises"] / "log.txt").read_text(), "the log has it all"
+    assert json.loads((found["raises"] / "failure.json").read_text())["error"] == "RuntimeError: cannot read this"
+    assert (found["heed"] / "result.json").is_file()
+    assert not (found["dies"] / "result.json").exists()
+
+
+OBSERVER = """
+    from pathlib import Path
+    from framework.hookspecs import RunObserver, hookimpl
+
+    class Diary(RunObserver):
+        def __init__(self, run):
+            self.file = Path("diary.txt")
+            self.write(f"start {run.labels[0]} {run.config['seed']}")
+        def write(self, line):
+            with self.file.open("a") as f:
+                f.write(line + "\\n")
+        def update(self, step, metrics):
+            self.write(f"update {step} {'reward' in metrics}")
+        def evaluate(self, stage, metrics):
+            self.write(f"{stage} {metrics['episodes']:.0f}")
+        def end(self, error):
+            self.write(f"end {error}")
+
+    class Clumsy(RunObserver):
+        def update(self, step, metrics):
+            raise KeyError("oops")
+
+    @hookimpl
+    def heed_observe(run):
+        return Diary(run)
+"""
+CLUMSY = OBSERVER.replace("return Diary(run)", "return Clumsy()")
+
+
+def test_observers_see_start_updates_evaluation_and_end(study):
+    assert study(HEED, diary=OBSERVER, clumsy=CLUMSY) == OK
+    assert Path("diary.txt").read_text().splitlines() == [
+        "start heed 0",
+        "update 1200 True",
+        "update 2400 True",
+        "update 3600 True",
+        "update 4800 True",
+        "evaluation 100",
+        "end None",
+    ]
+    log = (cells()["heed"] / "log.txt").read_text()
+    assert log.count("clumsy.py raised KeyError: 'oops'; it is dropped") == 1
+
+
+LEARNER = """
+    import torch
+    from torch import nn
+    from framework.hookspecs import hookimpl
+    from framework.interfaces import ConstraintInterpreter, Interpretation
+
+    class Learner(ConstraintInterpreter):
+        name = "learner"
+        def __init__(self, config, spec):
+            super().__init__(config, spec)
+            self.words = nn.EmbeddingBag(1000, 8)
+            self.threshold = nn.Linear(8, 1)
+            self.cell = nn.Embedding(4, 1)
+        def encode(self, sentences):
+            ids = [[sum(map(ord, w)) % 1000 for w in s.split()] or [0] for s in sentences]
+            return torch.stack([self.words(torch.tensor([i]))[0] for i in ids])
+        def step(self, inputs, state):
+            open("steps.txt", "a").write(".") if self.training else None
+            mask = torch.sigmoid(self.cell(inputs.obs[..., 0].long())[..., 0])
+            return Interpretation(mask, self.threshold(inputs.code)[:, 0]), state
+
+    @hookimpl
+    def heed_components():
+        return [Learner]
+"""
+
+
+def test_a_learning_interpreter_is_trained_once_and_shared(study, capsys):
+    experiments = (
+        "  a: {env: ford, interpreter: learner, policy: mlp, optimizer: ppo_lagrangian}\n"
+        "  b: {env: ford, interpreter: learner, policy: {plugin: mlp, hidden: [8]}, optimizer: ppo_lagrangian}\n"
+    )
+    assert study(experiments, "training.interpreter.iterations=300", learner=LEARNER) == OK
+    assert len(list(Path("runs/interpreters").iterdir())) == 1
+    assert Path("steps.txt").stat().st_size == 300
+    for folder in cells().values():
+        assert lines(folder)[-1]["reward"] > 0
+    assert "2 run" in capsys.readouterr().out
+
+
+def test_cells_that_grids_share_run_once():
+    text = (
+        SMALL
+        + "experiments:\n"
+        + HEED
+        + textwrap.dedent("""
+        ablations:
+          a: {base: heed, axes: {optimizer.clip: [0.2, 0.3], policy.uses.mask: [true, false]}}
+          b: {base: heed, variants: {wide: {policy.hidden: [256]}, same: {optimizer.clip: 0.2}}}
+          c: {base: heed, axes: {optimizer.clip: [0.2, 0.4]}, exclude: [{optimizer.clip: 0.4}], seeds: [0, 1]}
+    """)
+    )
+    file = Path("shared.yaml")
+    file.write_text(text)
+    try:
+        found = load(file)
+    finally:
+        file.unlink()
+    assert [cell.label for cell in found.cells] == [
+        "heed", "a/clip=0.2,mask=true", "a/clip=0.2,mask=false", "a/clip=0.3,mask=true", "a/clip=0.3,mask=false",
+        "b/heed", "b/wide", "b/same", "c/clip=0.2",
+    ]  # fmt: skip
+    assert [cell.label for cell in found.cells if cell.baseline] == ["a/clip=0.2,mask=true", "b/heed", "c/clip=0.2"]
+    assert len(found.runs) == 6
+    assert found.runs[0].labels == ("heed", "a/clip=0.2,mask=true", "b/heed", "b/same", "c/clip=0.2")
+
+
+def test_run_ids_do_not_drift(tmp_path):
+    """Equal content, equal id, whatever the order of keys, anchors, or where a component is named."""
+    one = (
+        "experiments:\n"
+        "  x: {env: ford, interpreter: oracle, policy: {plugin: mlp, hidden: [8]}, optimizer: ppo_lagrangian}\n"
+    )
+    two = (
+        "components: {policies: {tiny: {plugin: mlp, hidden: [8]}}}\n"
+        "experiments:\n"
+        "  y: {optimizer: ppo_lagrangian, policy: tiny, interpreter: oracle, env: {plugin: ford, steps: 24}}\n"
+    )
+    ids = []
+    for i, text in enumerate((one, two)):
+        file = tmp_path / f"{i}.yaml"
+        file.write_text(text)
+        ids.append(load(file).runs[0].id)
+    assert ids[0] == ids[1]
+
+
+def test_dry_run_and_only_write_nothing(study, capsys):
+    assert study(HEED + HEED.replace("heed:", "other:"), "--dry-run", "--only", "oth*") == OK
+    out = capsys.readouterr().out
+    assert "other" in out
+    assert "0 of 1" in out
+    assert not os.path.exists("runs")
+
+
+def test_huge_grid_with_yes_is_expanded(tmp_path):
+    axes = ", ".join(
+        f"optimizer.{k}: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]" for k in ("clip", "kl_stop", "entropy", "multiplier")
+    )
+    file = tmp_path / "registry.yaml"
+    file.write_text(f"experiments:\n{HEED}ablations: {{big: {{base: heed, axes: {{{axes}}}}}}}\n")
+    assert len(load(file, max_cells=10**9).cells) == 7**4 + 1
