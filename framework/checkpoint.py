@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,7 +32,16 @@ def write_bytes(file: Path, data: bytes) -> None:
 
 
 def write_json(file: Path, value: Any) -> None:
-    write_bytes(file, (json.dumps(value, indent=2, sort_keys=True, default=str) + "\n").encode())
+    """Plain JSON: NaN and infinity, which JSON does not have, become null."""
+    write_bytes(file, (json.dumps(_plain(value), indent=2, sort_keys=True, default=str) + "\n").encode())
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def save(file: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> None:

@@ -25,6 +25,7 @@ class Result:
     kind: Tensor  # [E, K]
     length: Tensor  # [E]
     ceiling: Tensor  # [E] best reward possible without violation; NaN where unknown
+    discounted_ceiling: Tensor  # [E] likewise, discounted
 
     @property
     def violation(self) -> Tensor:
@@ -38,9 +39,6 @@ class Result:
         """Means over episodes; reward and violation with a 95 % interval over episodes."""
         low, high = mean_interval(self.reward.numpy())
         violation_low, violation_high = mean_interval(self.violation.numpy())
-        share = (
-            float(self.reward.mean() / self.ceiling.mean()) if not math.isnan(float(self.ceiling.mean())) else math.nan
-        )
         return {
             "episodes": float(len(self.reward)),
             "reward": float(self.reward.mean()),
@@ -53,7 +51,8 @@ class Result:
             "violation_rate": float((self.violation > 0).float().mean()),
             "cost": float(self.cost.sum(-1).mean()),
             "length": float(self.length.mean()),
-            "ceiling_share": share,
+            "ceiling_share": _share(self.reward, self.ceiling),
+            "discounted_ceiling_share": _share(self.discounted, self.discounted_ceiling),
         }
 
 
@@ -67,9 +66,9 @@ def evaluate(
     columns: list[dict[str, Tensor]] = []
     now = env.reset()
     inputs, mind = agent.perceive(now, agent.fresh_mind(), agent.no_action(), labels_for(agent.interpreter, env))
-    reward, discounted, length, cost = (torch.zeros(env.rows) for _ in range(4))
+    reward, discounted, length = (torch.zeros(env.rows) for _ in range(3))
     cost = torch.zeros(env.rows, env.spec.constraints)
-    ceiling = _ceiling(env)
+    ceiling, discounted_ceiling = _ceiling(env, 1.0), _ceiling(env, gamma)
     while bool((played < quota).any()):
         distribution = agent.policy.distribution(inputs)
         action = distribution.mode() if greedy else distribution.sample(generator)
@@ -81,19 +80,27 @@ def evaluate(
         length = length + moves
         rows = now.done & (played < quota)
         if bool(rows.any()):
-            done = {"reward": reward, "discounted": discounted, "cost": cost, "length": length, "ceiling": ceiling}
+            done = {"reward": reward, "discounted": discounted, "cost": cost, "length": length}
+            done |= {"ceiling": ceiling, "discounted_ceiling": discounted_ceiling}
             columns.append({k: v[rows] for k, v in (done | {"threshold": now.threshold, "kind": now.kind}).items()})
         played = played + now.done
         keep = ~now.done
         reward, discounted, length, cost = reward * keep, discounted * keep, length * keep, cost * keep[:, None]
         if bool(now.episode_start.any()):
-            ceiling = torch.where(now.episode_start, _ceiling(env), ceiling)
+            ceiling = torch.where(now.episode_start, _ceiling(env, 1.0), ceiling)
+            discounted_ceiling = torch.where(now.episode_start, _ceiling(env, gamma), discounted_ceiling)
         _, _, ledger = mind.ledger.charge(now.touched)
         mind = dataclasses.replace(mind, ledger=ledger)
         inputs, mind = agent.perceive(now, mind, action, labels_for(agent.interpreter, env))
     return Result(**{f.name: torch.cat([c[f.name] for c in columns])[:episodes] for f in dataclasses.fields(Result)})
 
 
-def _ceiling(env: ConstraintEnv) -> Tensor:
-    best = env.ceiling()
+def _share(got: Tensor, best: Tensor) -> float:
+    """Of what was possible, over all episodes; NaN when that is not known."""
+    known = ~torch.isnan(best)
+    return float(got[known].sum() / best[known].sum()) if bool(known.any()) else math.nan
+
+
+def _ceiling(env: ConstraintEnv, gamma: float) -> Tensor:
+    best = env.ceiling(gamma)
     return torch.full((env.rows,), math.nan) if best is None else best
