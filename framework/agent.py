@@ -82,8 +82,8 @@ class Agent:
             mask=mask,
             budget=budget,
             threshold=threshold,
-            touched=now.touched,
-            last_action=last_action * ~start.view(-1, *[1] * (last_action.dim() - 1)),
+            touched=now.touched * _per_row(~start, now.touched),  # the old episode's, if the row was reset in the step
+            last_action=last_action * _per_row(~start, last_action),
             memory=torch.zeros(n, 0),
             text=now.text,
             tokens=self._tokens,
@@ -102,6 +102,11 @@ class Agent:
 def labels_for(interpreter: ConstraintInterpreter, env: ConstraintEnv) -> Labels | None:
     """The truth, only for an interpreter that declared that it needs it. The one place where labels pass."""
     return env.labels() if interpreter.needs_labels else None
+
+
+def _per_row(flag: Tensor, like: Tensor) -> Tensor:
+    """[N] -> [N, 1, ...], to go with ``like`` [N, ...]."""
+    return flag.view(-1, *[1] * (like.dim() - 1))
 
 
 def _fold(labels: Labels | None) -> Labels | None:

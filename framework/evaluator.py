@@ -73,7 +73,7 @@ def evaluate(
         distribution = agent.policy.distribution(inputs)
         action = distribution.mode() if greedy else distribution.sample(generator)
         moves = ~now.done if now.final_obs is None else torch.ones_like(now.done)
-        now = env.step(action)
+        before, now = now, env.step(action)
         reward = reward + now.reward * moves
         discounted = discounted + gamma**length * now.reward * moves
         cost = cost + now.cost * moves[:, None]
@@ -82,7 +82,8 @@ def evaluate(
         if bool(rows.any()):
             done = {"reward": reward, "discounted": discounted, "cost": cost, "length": length}
             done |= {"ceiling": ceiling, "discounted_ceiling": discounted_ceiling}
-            columns.append({k: v[rows] for k, v in (done | {"threshold": now.threshold, "kind": now.kind}).items()})
+            rule = {"threshold": before.threshold, "kind": before.kind}  # now's may be the next episode's already
+            columns.append({k: v[rows] for k, v in (done | rule).items()})
         played = played + now.done
         keep = ~now.done
         reward, discounted, length, cost = reward * keep, discounted * keep, length * keep, cost * keep[:, None]

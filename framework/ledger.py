@@ -7,7 +7,8 @@ true cost. Several constraints are several columns (axis K); a policy sees one c
     M_B = sum_k (spent_k - h_k) * mask_k     per cell: how far past (+) or within (-) its own budget
     h_C = min_k h_k                          the tightest budget
 
-The predicted cost of a move is 1 when a cell that it touched was forbidden in the mask *before* the move.
+The predicted cost of a move is 1 when a cell that it touched was forbidden in the mask *before* the move; where touches
+have a weight (``Timestep.touched`` is float32), it is that of the heaviest forbidden one.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Ledger:
         return cls(torch.zeros(rows, constraints, *cells), books, books)
 
     def charge(self, touched: Tensor) -> tuple[Tensor, Tensor, Ledger]:
-        """Book a move that touched cells [N, *cells].
+        """Book a move that touched cells [N, *cells], bool or float32.
 
         Returns the predicted cost [N, K], the part of it that is past the budget [N, K], and the new books.
         """

@@ -25,7 +25,10 @@ class Collector:
         self.inputs, self.mind = self._perceive(self.now, agent.fresh_mind(), agent.no_action())
 
     def _perceive(self, now: Timestep, mind: Mind, last_action: Tensor) -> tuple[PolicyInput, Mind]:
-        return self.agent.perceive(now, mind, last_action, labels_for(self.agent.interpreter, self.env))
+        labels = labels_for(self.agent.interpreter, self.env)
+        if labels is not None and now.final_obs is not None:
+            labels = dataclasses.replace(labels, threshold=now.threshold)  # the old episode's, for its last observation
+        return self.agent.perceive(now, mind, last_action, labels)
 
     @torch.no_grad()
     def collect(self) -> Rollout:
@@ -38,15 +41,13 @@ class Collector:
             action = policy.distribution(self.inputs).sample(self.generator)
             inputs.append(self.inputs)
             valids.append(~self.now.done if self.now.final_obs is None else torch.ones_like(self.now.done))
-            self.now = self.env.step(action)
+            before, self.now = self.now, self.env.step(action)
             check_finite(self.now, self.env)
             predicted, excess, ledger = self.mind.ledger.charge(self.now.touched)
             mind = dataclasses.replace(self.mind, ledger=ledger)
-            self.tally.add(self.now, predicted, excess, ledger.threshold, valids[-1])
+            last = last_of_episode(self.now, before)
+            self.tally.add(last, predicted, excess, ledger.threshold, valids[-1])
             if self.now.final_obs is not None and bool(self.now.truncated.any()):
-                last = dataclasses.replace(
-                    self.now, obs=self.now.final_obs, episode_start=torch.zeros_like(self.now.episode_start)
-                )
                 finals.append((t, self.now.truncated, self._perceive(last, mind, action)[0]))
             actions.append(action)
             rewards.append(self.now.reward)
@@ -99,6 +100,20 @@ class Collector:
             episode_length=length,
             episodes=self.tally.episodes(),
         )
+
+
+def last_of_episode(now: Timestep, before: Timestep) -> Timestep:
+    """``now`` as it was before rows were reset within the step: all of it is of the same episode as ``before``."""
+    if now.final_obs is None:
+        return now
+    return dataclasses.replace(
+        now,
+        obs=now.final_obs,
+        text=before.text,
+        threshold=before.threshold,
+        kind=before.kind,
+        episode_start=torch.zeros_like(now.episode_start),
+    )
 
 
 def check_finite(now: Timestep, env: ConstraintEnv) -> None:

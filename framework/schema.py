@@ -13,18 +13,27 @@ MAX_CELLS = 2_000
 class InterpreterLearning:
     """Stage 1: an interpreter that has parameters learns from random walks. Those without skip it."""
 
-    steps: int = 100_000
-    """Environment steps of random walk (the paper: 1,000,000)."""
+    steps: int = 1_000_000
+    """Environment steps of random walk. Each episode has one sentence, so fewer steps show fewer sentences."""
     iterations: int = 2_000
     """Gradient steps (the paper: 10,000)."""
     batch: int = 256
     """Observations per gradient step."""
     learning_rate: float = 1e-3
     """Adam's step size."""
+    validation: float = 0.1
+    """Share of the training sentences that are held out to judge when to stop."""
+    check_every: int = 100
+    """Gradient steps between two looks at the held-out sentences (and two saves)."""
+    patience: int = 2_000
+    """Stop when that many gradient steps brought nothing on the held-out sentences."""
 
     def __post_init__(self) -> None:
         _at_least(1, steps=self.steps, iterations=self.iterations, batch=self.batch)
+        _at_least(1, check_every=self.check_every, patience=self.patience)
         _positive(learning_rate=self.learning_rate)
+        if not 0 <= self.validation < 1:
+            raise ValueError(f"validation must be at least 0 and below 1, not {self.validation}")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ import dataclasses
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,12 @@ from framework.hookspecs import RunInfo
 from framework.interfaces import ConstraintInterpreter
 from framework.logger import RunLog
 from framework.plugin_manager import PluginHost
+from framework.progress_types import Progress
 from framework.provenance import provenance
+from framework.reading import learn_to_read
 from framework.seeding import generator
 from framework.trainer import Trainer
-from framework.walks import learn_to_read
-
-Progress = Callable[[str, int, Mapping[str, float]], None]
+from framework.walks import walk
 
 
 def run_folder(runs: Path, run: RunSpec) -> Path:
@@ -59,9 +58,14 @@ def learn_interpreter(run: RunSpec, runs: Path, host: PluginHost, progress: Prog
     interpreter = build_interpreter(run.cell, run.seed, host.catalog, env)
     if not interpreter.learns:
         return
-    rows = learn_to_read(interpreter, env, run.cell.training.interpreter, run.seed, progress)
     file.parent.mkdir(parents=True, exist_ok=True)
-    checkpoint.save(file, interpreter.state_dict(), {"key": interpreter_key(run), "walks": rows} | provenance())
+    settings = run.cell.training.interpreter
+    walks, violations = walk(env, settings.steps, run.seed)
+    unfinished = file.with_suffix(".unfinished")
+    metrics = learn_to_read(interpreter, env, walks, settings, run.seed, progress, unfinished)
+    meta = {"key": interpreter_key(run), "learning": metrics, "walks": violations, "provenance": provenance()}
+    checkpoint.save(file, interpreter.state_dict(), meta)
+    env.close()
 
 
 def run_cell(run: RunSpec, runs: Path, host: PluginHost, progress: Progress | None = None) -> dict[str, Any]:
@@ -78,6 +82,7 @@ def run_cell(run: RunSpec, runs: Path, host: PluginHost, progress: Progress | No
         system = build(run.cell, run.seed, host.catalog)
         freeze(system.interpreter, interpreter_file(runs, run))
         Trainer(system, run.cell.training, run.seed, lambda step, m: log.update("policy", step, m)).train()
+        system.env.close()
         checkpoint.save(folder / "policy.safetensors", system.policy.state_dict(), {"run": run.id})
         result = _evaluate(run, host, system)
         checkpoint.save(folder / "evaluation.safetensors", result.tensors(), {"run": run.id})

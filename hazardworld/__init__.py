@@ -17,11 +17,7 @@ IDS: dict[str, tuple[str, dict[str, str]]] = {
 
 
 def register() -> None:
-    """Tell Gymnasium about the ids.
-
-    Called by this import and by the entry point ``gymnasium.envs``: whichever comes second finds the ids there and
-    leaves them, because Gymnasium warns when an id is registered twice.
-    """
+    """Tell Gymnasium about the ids. ``gymnasium.make("hazardworld:LavaWall-v0")`` imports this package by itself."""
     for name, (entry_point, kwargs) in IDS.items():
         if name not in gymnasium.registry:
             gymnasium.register(id=name, entry_point=entry_point, kwargs=kwargs)

@@ -60,8 +60,7 @@ class Engine:
         self.rows = rows
         self.maps = maps
         self._rules = (worths(reward), actions, max_steps)
-        self._ceiling = np.full(len(maps), np.nan)
-        self._ceiling_known = np.zeros(len(maps), np.bool_)
+        self._ceilings: dict[float, tuple[NDArray[np.float32], NDArray[np.bool_]]] = {}
         self.threads = min(threads, numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
         self._key = key_of(seed)
         self._world = World(
@@ -121,13 +120,15 @@ class Engine:
         """[N, K]: index into constraint.KINDS."""
         return _KIND_IDS[self._state.classes]
 
-    def ceiling(self) -> NDArray[np.float32]:
-        """[N]: best reward of each row's episode without violation; searched once per map, and only on request."""
-        index = self._state.map
-        new = np.unique(index[~self._ceiling_known[index]])
-        self._ceiling[new] = best_rewards(self.maps, new, *self._rules)
-        self._ceiling_known[new] = True
-        return self._ceiling[index].astype(np.float32)
+    def ceiling(self, gamma: float = 1.0) -> NDArray[np.float32]:
+        """[N]: best return of each row's episode without violation; computed once per map, and only on request."""
+        if gamma not in self._ceilings:
+            self._ceilings[gamma] = np.zeros(len(self.maps), np.float32), np.zeros(len(self.maps), np.bool_)
+        best, known = self._ceilings[gamma]
+        new = np.unique(self._state.map[~known[self._state.map]])
+        best[new] = best_rewards(self.maps, new, *self._rules, gamma)
+        known[new] = True
+        return best[self._state.map]
 
     @property
     def map_index(self) -> NDArray[np.int64]:

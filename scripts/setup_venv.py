@@ -24,7 +24,7 @@ def main() -> int:
     if sys.version_info < (3, 11):  # noqa: UP036 - this file runs before anything is checked
         print(f"Heed needs Python 3.11 or newer; this is {sys.version.split()[0]} ({sys.executable})", file=sys.stderr)
         return 2
-    if STAMP.is_file() and STAMP.read_text() == fingerprint() and works("import sys"):
+    if STAMP.is_file() and STAMP.read_text() == stamp() and works("import sys"):
         return 0
     if VENV.exists() and not works("import pip"):
         print(f"{VENV.name} is broken; making it anew")
@@ -39,8 +39,14 @@ def main() -> int:
     if not works(PROBE):
         print(f"packages do not import after the install; remove {VENV} and try again", file=sys.stderr)
         return 1
-    STAMP.write_text(fingerprint())
+    STAMP.write_text(stamp())
     return 0
+
+
+def stamp() -> str:
+    """What was asked for, and what is there: a package that was removed by hand is noticed."""
+    found = sorted(p.name for p in VENV.glob("lib/python3*/site-packages/*") if p.name != "__pycache__")
+    return "\n".join([fingerprint(), *found])
 
 
 def fingerprint() -> str:

@@ -187,7 +187,10 @@ def test_a_learning_interpreter_is_trained_once_and_shared(study, capsys):
         "  a: {env: ford, interpreter: learner, policy: mlp, optimizer: ppo_lagrangian}\n"
         "  b: {env: ford, interpreter: learner, policy: {plugin: mlp, hidden: [8]}, optimizer: ppo_lagrangian}\n"
     )
-    assert study(experiments, "training.interpreter.iterations=300", learner=LEARNER) == OK
+    assert (
+        study(experiments, "training.interpreter.iterations=300", "training.interpreter.steps=20_000", learner=LEARNER)
+        == OK
+    )
     assert len(list(Path("runs/interpreters").iterdir())) == 1
     assert Path("steps.txt").stat().st_size == 300
     for folder in cells().values():

@@ -3,8 +3,8 @@
 from framework.interfaces.component import KINDS, Component, Kind, NoConfig
 from framework.interfaces.distributions import Categorical, Distribution, Gaussian, kl
 from framework.interfaces.env import ConstraintEnv, Split
-from framework.interfaces.interpreter import ConstraintInterpreter
-from framework.interfaces.optimizer import Metrics, SafeOptimizer
+from framework.interfaces.interpreter import ConstraintInterpreter, Lesson
+from framework.interfaces.optimizer import SafeOptimizer
 from framework.interfaces.policy import PolicyNet, Values
 from framework.interfaces.types import (
     ActionSpec,
@@ -13,11 +13,13 @@ from framework.interfaces.types import (
     Interpretation,
     InterpreterInput,
     Labels,
+    Metrics,
     ObservationSpec,
     PolicyInput,
     Rollout,
     State,
     Timestep,
+    Walks,
 )
 
 __all__ = [
@@ -35,6 +37,7 @@ __all__ = [
     "InterpreterInput",
     "Kind",
     "Labels",
+    "Lesson",
     "Metrics",
     "NoConfig",
     "ObservationSpec",
@@ -46,5 +49,6 @@ __all__ = [
     "State",
     "Timestep",
     "Values",
+    "Walks",
     "kl",
 ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from framework.interfaces.component import Component, Kind
@@ -73,6 +75,22 @@ class ConstraintEnv(Component, ABC):
         Reward k steps from the start counts gamma**k. Reports show every agent as a share of it.
         """
         return None
+
+    def frame(self, row: int, mask: Tensor | None = None) -> NDArray[np.uint8] | None:
+        """RGB picture ``[H, W, 3]`` of row ``row`` as it is now; None (the default) if it cannot be drawn.
+
+        ``mask`` [*cells] is what somebody holds to be forbidden: mark the cells where it is above 0.5, and only those.
+        All pictures of an env have one size. Sentence, budget and reward are not for you to draw: framework/show.py
+        puts the same panel beneath the pictures of every env.
+        """
+        return None
+
+    def action_names(self) -> tuple[str, ...]:
+        """One word per discrete action, for people who play; ``()`` if there are none.
+
+        ``up``, ``down``, ``left``, ``right`` and ``forward`` get the arrow keys.
+        """
+        return ()
 
     def close(self) -> None:
         """Let go of processes and windows, if any."""

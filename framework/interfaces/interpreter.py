@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -11,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from framework.interfaces.component import Component, Kind
-from framework.interfaces.types import EnvSpec, Interpretation, InterpreterInput, Labels, State
+from framework.interfaces.types import EnvSpec, Interpretation, InterpreterInput, Labels, Metrics, State, Walks
 
 
 class ConstraintInterpreter(nn.Module, Component, ABC):
@@ -26,13 +27,14 @@ class ConstraintInterpreter(nn.Module, Component, ABC):
             seen, state = interpreter.step(InterpreterInput(obs, code[text]), state)
             ...                                                     # seen.mask, seen.threshold -> ledger -> policy
 
-    and in stage 1, where it learns from random walks with ground truth (framework/stages.py)::
+    and in stage 1, where it learns from random walks with ground truth (framework/reading.py)::
 
         for walk in minibatches:                                    # [T, M] steps
             loss = interpreter.loss(inputs, labels, episode_start)
             loss.backward(); ...
 
-    In stage 2 it is frozen and called without gradient. An interpreter without parameters skips stage 1.
+    or, if you write ``fit``, in your own way. In stage 2 it is frozen and called without gradient. An interpreter with
+    nothing to learn skips stage 1.
     """
 
     kind: ClassVar[Kind] = "interpreter"
@@ -71,10 +73,29 @@ class ConstraintInterpreter(nn.Module, Component, ABC):
             total = total + mask_error + threshold_error
         return total / len(inputs.obs)
 
+    def fit(self, walks: Walks, sentences: Sequence[str], lesson: Lesson) -> Metrics | None:
+        """Stage 1 in a way of your own: counting, say, or a classifier of sentences. Returns what to log.
+
+        The default returns None: then the framework minimises ``loss`` by gradient (framework/reading.py).
+        """
+        return None
+
     @property
     def learns(self) -> bool:
-        """Has parameters, so stage 1 applies."""
-        return any(True for _ in self.parameters())
+        """Has something to learn (parameters or buffers), so stage 1 applies."""
+        return bool(self.state_dict())
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """How stage 1 goes: settings of ``training.interpreter``, a random stream, and where to report progress."""
+
+    iterations: int
+    batch: int
+    learning_rate: float
+    seed: int
+    report: Callable[[int, Metrics], None]
+    """report(iterations done, numbers)"""
 
 
 def reset_rows(state: State, fresh: State, start: Tensor) -> State:

@@ -9,9 +9,7 @@ from torch import Tensor
 
 from framework.interfaces.component import Component, Kind
 from framework.interfaces.policy import PolicyNet
-from framework.interfaces.types import Rollout
-
-Metrics = dict[str, float]
+from framework.interfaces.types import Metrics, Rollout
 
 
 class SafeOptimizer(Component, ABC):

@@ -21,6 +21,9 @@ State = tuple[Tensor, ...]
 """Recurrent state: tensors ``[N, ...]``. ``()`` means memoryless, so recurrence is never an ``if``.
 At the start of an episode the framework puts the rows of ``initial_state`` back; plugins never reset anything."""
 
+Metrics = dict[str, float]
+"""Numbers to log."""
+
 T = TypeVar("T")
 
 
@@ -65,7 +68,11 @@ class EnvSpec:
     max_steps: int
     """An episode is truncated after this many steps."""
     entities: tuple[str, ...] = ()
-    """What a sentence can forbid, in the order of the observation's codes."""
+    """What a sentence can speak of."""
+    entity_codes: tuple[int, ...] = ()
+    """For ``codes`` observations: the code of each entity in channel 0, in the order of ``entities``."""
+    agent_cell: tuple[int, ...] | None = None
+    """Where in the view the agent itself is, so that what it stands on can be read off; None if that has no meaning."""
 
 
 def map_tensors(item: T, change: Callable[[Tensor], Tensor]) -> T:
@@ -117,13 +124,18 @@ class Timestep:
     )
     threshold: Tensor  # [N, K] float32: the true budget h_C of the present episode
     kind: Tensor  # [N, K] int64: which kind of constraint, an index into ConstraintEnv.kinds
-    touched: Tensor  # [N, *cells] bool: cells of the previous view that this move entered (the agent's own odometry)
+    touched: Tensor
+    """[N, *cells] bool: cells of the previous view that this move entered (the agent's own odometry). Or float32, at
+    least 0: how much each of them weighs, where the cost of a move is not just 0 or 1; the ledger then books that."""
     terminated: Tensor  # [N] bool
     truncated: Tensor  # [N] bool
     episode_start: Tensor  # [N] bool: obs is the first of an episode
     final_obs: Tensor | None = None
-    """Only from Gymnasium vector environments that can reset within the step: then ``obs`` of a finished row is
-    already the next episode's first, and this holds the last one of the old."""
+    """[N, *observation.shape], in every step of an environment that resets within the step (Gymnasium's ``SAME_STEP``),
+    None from all others. Then ``obs``, ``text``, ``threshold`` and ``kind`` of a finished row are already the next
+    episode's, ``episode_start`` is set in the same Timestep, and this holds the last observation of the old episode
+    (rows that did not finish: equal to ``obs``). Reward, cost, ``touched`` and the two endings are the old episode's.
+    ``labels()`` then speaks of the new episode, so the true mask must not depend on where the row is."""
 
     @property
     def done(self) -> Tensor:
@@ -150,6 +162,17 @@ class InterpreterInput:
 
 
 @dataclass(frozen=True)
+class Walks:
+    """Stage 1's lesson: T steps of R = N * K rows of random walk, with the truth about each."""
+
+    obs: Tensor  # [T, R, *observation.shape]
+    text: Tensor  # [T, R] int64: sentence ids
+    mask: Tensor  # [T, R, *cells] bool: true M_C
+    threshold: Tensor  # [T, R] float32: true h_C
+    episode_start: Tensor  # [T, R] bool
+
+
+@dataclass(frozen=True)
 class Interpretation:
     """What an interpreter understood."""
 
@@ -166,7 +189,7 @@ class PolicyInput:
     mask: Tensor  # [N, *cells] float32: M_C, summed over constraints
     budget: Tensor  # [N, *cells] float32: M_B, what is already spent past (+) or left within (-) the budget, per cell
     threshold: Tensor  # [N] float32: h_C, the smallest of the constraints'
-    touched: Tensor  # [N, *cells] bool: cells of the previous view that the last move entered
+    touched: Tensor  # [N, *cells] bool or float32: cells of the previous view that the last move entered; see Timestep
     last_action: Tensor  # [N] or [N, A]: zero at the start of an episode
     memory: Tensor  # [N, ...]: what PolicyNet.remember returned for this step; [N, 0] before it ran
     text: Tensor  # [N, K] int64: sentence ids, rows of ``tokens``

@@ -85,12 +85,15 @@ def _check_steps(contract: Contract, world: ConstraintEnv, horizon: int) -> None
         _check_labels(contract, world, now)
         before = now
         now = world.step(_random_action(world, stream))
-        length = torch.where(now.episode_start, torch.zeros(ROWS), length + 1)
+        length = torch.where(before.done & (now.final_obs is None), torch.zeros(ROWS), length + 1)
         contract.require(
             bool((length <= world.spec.max_steps).all()),
             f"an episode is longer than spec.max_steps = {world.spec.max_steps}",
         )
-        if now.final_obs is None:
+        length = length * ~now.episode_start
+        if now.final_obs is not None:
+            _check_same_step(contract, now, now.final_obs)
+        else:
             contract.require(
                 bool((now.episode_start == before.done).all()),
                 "a row that was done must start its next episode in the next step (episode_start), and no other row",
@@ -104,6 +107,19 @@ def _check_steps(contract: Contract, world: ConstraintEnv, horizon: int) -> None
     contract.require(ended or horizon < world.spec.max_steps, "no episode ended within spec.max_steps")
 
 
+def _check_same_step(contract: Contract, now: Timestep, final: Tensor) -> None:
+    """For environments that reset within the step."""
+    contract.require(
+        bool((now.episode_start == now.done).all()),
+        "with final_obs, a row that is done must start its next episode in the same Timestep (episode_start)",
+    )
+    fits = final.shape == now.obs.shape and final.dtype == now.obs.dtype
+    contract.require(
+        fits and bool((final == now.obs)[~now.done].all()),
+        "Timestep.final_obs must have the shape and type of obs, and be equal to it in rows that are not done",
+    )
+
+
 def _check_timestep(contract: Contract, world: ConstraintEnv, now: Timestep) -> None:
     spec, k = world.spec, world.spec.constraints
     shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {
@@ -113,7 +129,7 @@ def _check_timestep(contract: Contract, world: ConstraintEnv, now: Timestep) -> 
         "cost": ((ROWS, k), torch.float32),
         "threshold": ((ROWS, k), torch.float32),
         "kind": ((ROWS, k), torch.int64),
-        "touched": ((ROWS, *spec.cells), torch.bool),
+        "touched": ((ROWS, *spec.cells), torch.float32 if now.touched.dtype == torch.float32 else torch.bool),
         "terminated": ((ROWS,), torch.bool),
         "truncated": ((ROWS,), torch.bool),
         "episode_start": ((ROWS,), torch.bool),
@@ -135,6 +151,7 @@ def _check_timestep(contract: Contract, world: ConstraintEnv, now: Timestep) -> 
     contract.require(budget_fits, f"Timestep.threshold is outside 0..spec.max_threshold = {spec.max_threshold}")
     contract.require(bool((now.kind < len(world.kinds)).all()), "Timestep.kind is no index into kinds")
     contract.require(bool((now.cost >= 0).all()), "Timestep.cost is negative")
+    contract.require(bool((now.touched >= 0).all()), "Timestep.touched is negative")
 
 
 def _check_labels(contract: Contract, world: ConstraintEnv, now: Timestep) -> None:

@@ -7,10 +7,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from framework.interfaces import ConstraintEnv, ConstraintInterpreter, Interpretation, InterpreterInput, Labels, State
+from framework.interfaces import (
+    ConstraintEnv,
+    ConstraintInterpreter,
+    Interpretation,
+    InterpreterInput,
+    Labels,
+    Lesson,
+    State,
+)
 from framework.interfaces.interpreter import reset_rows
 from framework.seeding import seed_everything
 from framework.testing.contract import Contract, fitting_env, same
+from framework.walks import walk as random_walk
 
 ODD_SENTENCES = ("", "   ", "🔥🌊", "word " * 10_000, "\x00\x07", "Не ступай на воду")
 STEPS = 5
@@ -73,7 +82,9 @@ def check_interpreter(cls: type[ConstraintInterpreter], config: Any = None, env:
             all(same(a, b) for a, b in zip(first, loaded, strict=True)),
             "state_dict does not round-trip: a second instance that loads it gives other masks",
         )
-    if interpreter.learns:
+    if cls.fit is not ConstraintInterpreter.fit:
+        _check_fit(contract, interpreter, world)
+    elif interpreter.learns:
         _check_learning(contract, interpreter, world, walk)
     return contract.settle()
 
@@ -98,6 +109,19 @@ def _check_encode(contract: Contract, interpreter: ConstraintInterpreter, world:
                 not code.is_floating_point() or bool(torch.isfinite(code).all()),
                 f"encode returns NaN or infinity for the sentence {sentence[:20]!r}",
             )
+
+
+def _check_fit(contract: Contract, interpreter: ConstraintInterpreter, world: ConstraintEnv) -> None:
+    with contract.promise("fit learns from a walk and returns numbers"):
+        walks, _ = random_walk(world, 60 * world.rows, seed=5)
+        lesson = Lesson(iterations=2, batch=16, learning_rate=1e-3, seed=1, report=lambda step, metrics: None)
+        interpreter.train()
+        metrics = interpreter.fit(walks, world.sentences, lesson)
+        interpreter.eval()
+        numbers = isinstance(metrics, dict) and all(isinstance(v, int | float) for v in metrics.values())
+        contract.require(numbers, "fit must return a dict of plain numbers")
+        finite = all(bool(torch.isfinite(v).all()) for v in interpreter.state_dict().values() if v.is_floating_point())
+        contract.require(finite, "fit leaves NaN or infinity in what it learned")
 
 
 def _check_learning(contract: Contract, interpreter: ConstraintInterpreter, world: ConstraintEnv, walk: _Walk) -> None:

@@ -12,7 +12,9 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from framework.hookspecs import hookimpl
@@ -24,6 +26,8 @@ ROWS, COLUMNS = 2, 3
 MOVES = ((0, 1), (1, 0), (0, -1), (-1, 0))  # right, down, left, up
 LEFT_POST, RIGHT_POST = (1, 0), (1, 2)
 MAX_BUDGET = 3
+TILE = 104
+COLOURS = np.array([(60, 150, 50), (40, 110, 220), (205, 170, 125), (240, 200, 0)], np.uint8)  # as the codes above
 SENTENCES: dict[Split, tuple[tuple[str, int], ...]] = {
     "train": (
         ("Never wade through the river.", 0),
@@ -75,6 +79,7 @@ class Ford(ConstraintEnv):
             max_threshold=MAX_BUDGET,
             max_steps=config.steps,
             entities=("grass", "water", "bridge", "post"),
+            entity_codes=(GRASS, WATER, BRIDGE, POST),
         )
         self._budgets = torch.tensor([h for _, h in SENTENCES[split]], dtype=torch.float32)
         self._terrain = torch.tensor(MAP, dtype=torch.uint8)
@@ -122,6 +127,28 @@ class Ford(ConstraintEnv):
     def ceiling(self, gamma: float = 1.0) -> Tensor:
         best = [_best(LEFT_POST, True, h, self.config.steps, gamma) for h in range(MAX_BUDGET + 1)]
         return torch.tensor(best, dtype=torch.float32)[self._budgets[self._text].long()]
+
+    def frame(self, row: int, mask: Tensor | None = None) -> NDArray[np.uint8]:
+        """A square per cell; the agent is a white disc with a dark rim, the post to deliver to has a frame."""
+        picture = COLOURS[np.array(MAP)].repeat(TILE, 0).repeat(TILE, 1)
+        y, x = np.indices(picture.shape[:2])
+        inner = np.minimum.reduce([x % TILE, y % TILE, -x % TILE, -y % TILE])  # how far from the edge of the cell
+        picture[inner == 0] = 0
+        picture[(COLOURS[BRIDGE] == picture).all(-1) & (x % 13 < 2)] = (110, 75, 40)  # planks
+        if mask is not None:
+            forbidden = (mask.numpy(force=True) > 0.5).repeat(TILE, 0).repeat(TILE, 1) & (inner > 0)
+            picture[forbidden & ((x + y) % 16 < 6)] = (170, 0, 60)
+            picture[forbidden & ((x + y) % 16 // 2 == 3)] = (255, 235, 240)
+        goal, place = self._post()[row].numpy(), self._place[row].numpy()
+        here = (y // TILE == goal[0]) & (x // TILE == goal[1])
+        picture[here & (inner > 6) & (inner < 12)] = 255
+        away = np.hypot(y - (place[0] + 0.5) * TILE, x - (place[1] + 0.5) * TILE)
+        picture[away < 0.3 * TILE] = 0
+        picture[away < 0.24 * TILE] = 255
+        return picture
+
+    def action_names(self) -> tuple[str, ...]:
+        return ("right", "down", "left", "up")
 
     def state_dict(self) -> dict[str, Tensor]:
         return {

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from framework.hookspecs import hookimpl
@@ -19,7 +20,8 @@ from hazardworld.engine import ACTIONS, Engine
 from hazardworld.kernels import VIEW
 from hazardworld.lavawall import LavaWallRecipe
 from hazardworld.maps import Recipe
-from hazardworld.objects import LEVELS
+from hazardworld.objects import LEVELS, encoding
+from hazardworld.pictures import draw, scene_of
 from hazardworld.rewards import worths
 from hazardworld.sentences import SentenceTable
 
@@ -101,6 +103,8 @@ class HazardWorldGrid(ConstraintEnv):
             max_threshold=MAX_BUDGET,
             max_steps=self.config.max_steps,
             entities=ENTITIES,
+            entity_codes=tuple(int(code) for code in encoding()[1:4, 0]),
+            agent_cell=(VIEW // 2, VIEW // 2 if self.config.actions == "compass" else VIEW - 1),
         )
 
     @property
@@ -119,8 +123,8 @@ class HazardWorldGrid(ConstraintEnv):
             threshold=torch.from_numpy(self._engine.threshold()),
         )
 
-    def ceiling(self) -> Tensor:
-        return torch.from_numpy(self._engine.ceiling())
+    def ceiling(self, gamma: float = 1.0) -> Tensor:
+        return torch.from_numpy(self._engine.ceiling(gamma))
 
     def state_dict(self) -> dict[str, Tensor]:
         state = self._engine.state()
@@ -132,6 +136,14 @@ class HazardWorldGrid(ConstraintEnv):
         if "rng" in arrays:
             arrays["rng"] = arrays["rng"].view(np.uint64)
         self._engine.restore(arrays)
+
+    def frame(self, row: int, mask: Tensor | None = None) -> NDArray[np.uint8]:
+        scene = scene_of(self._engine, row, self.config.actions == "compass")
+        return draw(scene, None if mask is None else mask.numpy(force=True))
+
+    def action_names(self) -> tuple[str, ...]:
+        compass = self.config.actions == "compass"
+        return ("right", "down", "left", "up") if compass else ("left", "right", "forward", "pick up")
 
     def _show(self, step: Step) -> Timestep:
         """Copies, because the engine writes its next step into the same arrays and rollouts keep every step."""

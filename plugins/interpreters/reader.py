@@ -1,0 +1,196 @@
+"""The default interpreter: a pretrained transformer reads the sentence's meaning, the mask is looked up in the view.
+
+Stage 1 in two steps. First, what did each training sentence mean? The meaning that explains every mask seen with it
+(_evidence.py). Then a classifier of token vectors learns to tell that meaning from the words: the upper layers of the
+pretrained model are tuned, one attention head per slot, on augmented sentences (_augment.py). A sentence is read once;
+afterwards a step costs a few table look-ups (_meaning.py).
+
+It says how sure it is: ``confidence`` is the probability that the sentence is a constraint at all, times that of its
+likeliest meaning. A sentence that it takes for no constraint forbids nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from framework.hookspecs import hookimpl
+from framework.interfaces import ConstraintInterpreter, EnvSpec, Interpretation, InterpreterInput, Lesson, State, Walks
+from plugins.interpreters._augment import Augmenter
+from plugins.interpreters._evidence import Meaning, meanings
+from plugins.interpreters._meaning import ALWAYS, Slots, expected_mask, planes, underfoot
+from plugins.interpreters._text_model import NUMBER_CODES, REQUIRES, TextModel
+
+OWN_INVALID = Path(__file__).parent.parent / "texts" / "grid" / "invalid-train.json"
+REPORT_EVERY = 25
+
+
+@dataclass(frozen=True)
+class Config:
+    """Settings of the reader."""
+
+    model: str = ""
+    """Folder or name of a sentence-transformers model; empty: all-MiniLM-L6-v2 from the installed package."""
+    layers: int = 3
+    """How many of its upper layers are tuned; 0 leaves it as it is."""
+    steps: int = 1_200
+    """Gradient steps, at most ``training.interpreter.iterations``."""
+    batch: int = 32
+    """Sentences per gradient step."""
+    learning_rate: float = 2e-4
+    """Of the tuned layers; what is new learns five times as fast."""
+    augment: bool = True
+    """Vary entities, numbers and spelling."""
+    invalid: float = 0.06
+    """Share of sentences that are no constraints, so that it learns to say so; 0: it takes every sentence for one."""
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.layers < 0 or self.learning_rate <= 0 or not 0 <= self.invalid < 1:
+            raise ValueError(f"layers must be >= 0, learning_rate > 0 and invalid in [0, 1): {self}")
+
+
+class Reader(ConstraintInterpreter):
+    """Default: tuned MiniLM reads the meaning, the mask is looked up; says how sure it is."""
+
+    name = "reader"
+    requires = REQUIRES
+    Config = Config
+    config: Config
+
+    def __init__(self, config: Config, spec: EnvSpec) -> None:
+        super().__init__(config, spec)
+        self.slots = Slots.of(spec)
+        self._model = TextModel(config.model)  # no nn.Module: only what is tuned goes into checkpoints
+        self.tuned = nn.ParameterDict(self._model.top_layers(config.layers) if config.layers else {})
+        self.tuned.requires_grad_(True)
+        self.numbers = nn.Embedding(NUMBER_CODES, self._model.size)
+        nn.init.zeros_(self.numbers.weight)
+        sizes = self.slots.sizes() | {"valid": 2}
+        self.attention = nn.Linear(self._model.size, len(sizes))
+        self.heads = nn.ModuleDict({name: nn.Linear(2 * self._model.size, size) for name, size in sizes.items()})
+        self._read: dict[str, Tensor] = {}
+
+    def logits(self, sentences: Sequence[str]) -> dict[str, Tensor]:
+        """For each slot and for ``valid``: [S, size]."""
+        ids, real, number = self._model.tokens(sentences)
+        states = self._model.states(ids, real, self.numbers(number))
+        weight = self.attention(states).masked_fill(~real.unsqueeze(-1), -1e9).softmax(1)
+        mean = (states * real.unsqueeze(-1)).sum(1) / real.sum(1, keepdim=True)
+        return {
+            name: head(torch.cat([(weight[..., i : i + 1] * states).sum(1), mean], dim=-1))
+            for i, (name, head) in enumerate(self.heads.items())
+        }
+
+    def encode(self, sentences: Sequence[str]) -> Tensor:
+        """[S, slots + 1]: probabilities of each slot, and of being a constraint at all. Remembered while frozen."""
+        if self.training:
+            return self._probabilities(sentences)
+        new = [s for s in dict.fromkeys(sentences) if s not in self._read]
+        for i in range(0, len(new), 64):
+            part = sorted(new, key=len)[i : i + 64]
+            self._read.update(zip(part, self._probabilities(part).detach(), strict=True))
+        return torch.stack([self._read[s] for s in sentences]) if sentences else torch.zeros(0, self._width)
+
+    @property
+    def _width(self) -> int:
+        return sum(self.slots.sizes().values()) + 1
+
+    def _probabilities(self, sentences: Sequence[str]) -> Tensor:
+        out = self.logits(sentences)
+        slots = [out[name].softmax(-1) for name in self.slots.sizes()]
+        return torch.cat([*slots, out["valid"].softmax(-1)[:, 1:]], dim=-1)
+
+    def initial_state(self, rows: int) -> State:
+        """Which entities were entered in this episode."""
+        return (torch.zeros(rows, len(self.spec.entities)),)
+
+    def step(self, inputs: InterpreterInput, state: State) -> tuple[Interpretation, State]:
+        code, valid = inputs.code[:, :-1], inputs.code[:, -1]
+        meaning = self.slots.unpack(code)
+        visited = torch.maximum(state[0], underfoot(inputs.obs, self.spec).float())
+        mask = expected_mask(meaning, planes(inputs.obs, self.spec), visited)
+        is_constraint = (valid >= 0.5).float()
+        values = torch.arange(self.slots.threshold, dtype=code.dtype)
+        threshold = (meaning["threshold"] * values).sum(-1)
+        sure = torch.stack([p.amax(-1) for name, p in meaning.items() if name != "first"]).prod(0)
+        return Interpretation(mask * is_constraint[:, None, None], threshold, valid * sure), (visited,)
+
+    def train(self, mode: bool = True) -> Reader:
+        self._read = {}
+        self._model.transformer.train(mode and self.config.layers > 0)
+        return super().train(mode)
+
+    def fit(self, walks: Walks, sentences: Sequence[str], lesson: Lesson) -> dict[str, float]:
+        found = meanings(walks, len(sentences), self.spec, lesson.seed)
+        lines = [(sentences[s], meaning) for s, meaning in found.items()]
+        steps = min(self.config.steps, lesson.iterations)
+        new = [p for name, p in self.named_parameters() if not name.startswith("tuned")]
+        groups = [{"params": list(self.tuned.parameters())}, {"params": new, "lr": 5 * self.config.learning_rate}]
+        adam = torch.optim.AdamW(groups, lr=self.config.learning_rate, weight_decay=0.01)
+        warm = max(1, steps // 12)
+        schedule = torch.optim.lr_scheduler.LambdaLR(
+            adam, lambda i: min((i + 1) / warm, (steps - i) / (steps - warm + 1))
+        )
+        batches = _Batches(lines, self.spec, self.slots, self.config, lesson.seed)
+        for i in range(1, steps + 1):
+            loss = batches.loss(self, i)
+            adam.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(self.parameters(), 1.0)
+            adam.step()
+            schedule.step()
+            if i % REPORT_EVERY == 0 or i == steps:
+                lesson.report(round(i * lesson.iterations / steps), {"loss": float(loss.detach())})
+        return {"sentences": float(len(lines)), "loss": float(loss.detach())}
+
+
+class _Batches:
+    """Minibatches of varied sentences, and their loss."""
+
+    def __init__(
+        self, lines: list[tuple[str, Meaning]], spec: EnvSpec, slots: Slots, config: Config, seed: int
+    ) -> None:
+        self.lines, self.config = lines, config
+        self.rng = random.Random(seed)
+        self.augmenter = Augmenter(spec.entities, slots.distance - 1, slots.threshold - 1, seed)
+        self.invalid = json.loads(OWN_INVALID.read_text(encoding="utf-8"))["invalid"] if config.invalid else []
+
+    def loss(self, reader: Reader, step: int) -> Tensor:
+        batch = [
+            self._valid() if self.rng.random() >= self.config.invalid else self._invalid()
+            for _ in range(self.config.batch)
+        ]
+        out = reader.logits([sentence for sentence, _ in batch])
+        valid = torch.tensor([meaning is not None for _, meaning in batch])
+        total = F.cross_entropy(out["valid"], valid.long()) if self.invalid else torch.zeros(())
+        told = [meaning for _, meaning in batch if meaning is not None]
+        for name in reader.slots.sizes():
+            target = torch.tensor([getattr(meaning, name) for meaning in told])
+            applies = target >= 0
+            if name == "first":
+                applies &= torch.tensor([meaning.order != ALWAYS for meaning in told])
+            if bool(applies.any()):
+                total = total + F.cross_entropy(out[name][valid][applies], target[applies])
+        return total
+
+    def _valid(self) -> tuple[str, Meaning | None]:
+        sentence, meaning = self.rng.choice(self.lines)
+        return self.augmenter.vary(sentence, meaning) if self.config.augment else (sentence, meaning)
+
+    def _invalid(self) -> tuple[str, Meaning | None]:
+        return self.augmenter.slip(self.rng.choice(self.invalid)), None
+
+
+@hookimpl
+def heed_components() -> list[type[ConstraintInterpreter]]:
+    return [Reader]
