@@ -22,7 +22,7 @@ from typing import Any
 from framework.cell import RunSpec
 from framework.checkpoint import write_json
 from framework.errors import UserError
-from framework.plugin_manager import PluginRef
+from framework.plugin_manager import PluginHost, PluginRef
 from framework.stages import interpreter_file, is_finished, run_folder
 
 Watch = Callable[[str, str, Mapping[str, Any]], None]
@@ -47,9 +47,14 @@ class Outcome:
 
 
 def launch(
-    runs: Sequence[RunSpec], runs_dir: Path, plugins: tuple[PluginRef, ...], workers: int, watch: Watch
+    runs: Sequence[RunSpec],
+    runs_dir: Path,
+    host: PluginHost,
+    plugins: tuple[PluginRef, ...],
+    workers: int,
+    watch: Watch,
 ) -> Outcome:
-    """All runs; interpreters that several share are learned first, once."""
+    """All runs; interpreters that several share are learned first, once. If that fails, so do the runs that need it."""
     outcome = Outcome()
     todo = []
     for run in runs:
@@ -58,9 +63,14 @@ def launch(
             watch(run.id, "skipped", {})
         else:
             todo.append(run)
-    shared = {interpreter_file(runs_dir, run): run for run in reversed(todo)}
-    readers = [Task("interpreter", run) for file, run in shared.items() if not file.is_file()]
+    shared: dict[Path, list[RunSpec]] = {}
+    for run in todo:
+        shared.setdefault(interpreter_file(runs_dir, run, host), []).append(run)
+    readers = [Task("interpreter", group[0]) for file, group in shared.items() if not file.is_file()]
     _run_tasks(readers, runs_dir, plugins, workers, watch, outcome)
+    for group in shared.values():
+        if group[0].id in outcome.failed:
+            outcome.failed |= {run.id: outcome.failed[group[0].id] for run in group}
     cells = [Task("cell", run) for run in todo if run.id not in outcome.failed]
     _run_tasks(cells, runs_dir, plugins, workers, watch, outcome)
     return outcome
@@ -168,7 +178,6 @@ def _work(pipe: Connection, runs_dir: Path, plugins: tuple[PluginRef, ...]) -> N
     import torch
 
     from framework.cell import run_from_dict
-    from framework.plugin_manager import PluginHost
     from framework.stages import learn_interpreter, run_cell
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle

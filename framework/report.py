@@ -86,12 +86,80 @@ def table(title: str, made: Sequence[Row]) -> Table:
     return out
 
 
+READING = (
+    ("cell_accuracy", "cells right", "{:.2%}"),
+    ("auc", "AUC", "{:.2%}"),
+    ("iou", "IoU", "{:.2%}"),
+    ("threshold_mse", "h_C MSE", "{:.4f}"),
+    ("threshold_exact", "h_C exact", "{:.2%}"),
+    ("violation_auc", "cost AUC", "{:.2%}"),
+    ("confidence", "sure", "{:.0%}"),
+)
+PAPER = {
+    # Yang et al. (2021), table of the constraint interpreter: cell accuracy, AUC, h_C MSE.
+    ("the paper", "budgetary"): {"cell_accuracy": 0.9606, "auc": 0.9817, "threshold_mse": 0.21},
+    ("the paper", "relational"): {"cell_accuracy": 0.8146, "auc": 0.9071, "threshold_mse": 0.04},
+    ("the paper", "sequential"): {"cell_accuracy": 0.9184, "auc": 0.9699, "threshold_mse": 0.0002},
+    ("the paper, rule-based", "budgetary"): {"cell_accuracy": 0.9586, "threshold_mse": 0.74},
+    ("the paper, rule-based", "relational"): {"cell_accuracy": 0.6549, "threshold_mse": 0.52},
+    ("the paper, rule-based", "sequential"): {"cell_accuracy": 0.9136, "threshold_mse": 0.22},
+}
+
+
+def reading_rows(study: Study, runs: Path) -> list[tuple[str, str, int, dict[str, tuple[float, float, float]]]]:
+    """(kind, system, seeds, score -> (mean, low, high) over seeds), kind by kind."""
+    made = []
+    for cell in study.cells:
+        found = [result for run in cell.runs() if (result := read_result(run_folder(runs, run)))]
+        for kind in sorted({kind for result in found for kind in result.get("reading", {})}):
+            scores = [result["reading"][kind] for result in found if kind in result["reading"]]
+            columns = {name: np.array([_number(s[name]) for s in scores]) for name, _, _ in READING}
+            summary = {name: (float(v.mean()), float(v.min()), float(v.max())) for name, v in columns.items()}
+            made.append((kind, cell.label, len(scores), summary))
+    return sorted(made, key=lambda row: row[0])
+
+
+def reading_table(title: str, study: Study, runs: Path) -> Table:
+    """How well interpreters read unseen sentences on unseen maps, under what the paper reports for its own data."""
+    out = Table(
+        title=title, title_justify="left", caption="mean over seeds [lowest, highest]; unseen sentences and maps"
+    )
+    out.add_column("kind")
+    out.add_column("interpreter")
+    for _, head, _ in READING:
+        out.add_column(head, justify="right")
+    last = ""
+    for kind, system, seeds, summary in reading_rows(study, runs):
+        if kind != last:
+            if last:
+                out.add_section()
+            for (name, paper_kind), values in PAPER.items():
+                if paper_kind == kind:
+                    cells = [text.format(values[n]) if n in values else "" for n, _, text in READING]
+                    out.add_row(kind, f"[dim]{name}[/dim]", *cells, style="dim")
+            last = kind
+        cells = [_span(text, summary[name], seeds) for name, _, text in READING]
+        out.add_row(kind, system, *cells)
+    return out
+
+
+def _span(text: str, value: tuple[float, float, float], seeds: int) -> str:
+    mean, low, high = value
+    if math.isnan(mean):
+        return "-"
+    return text.format(mean) + (f" [{text.format(low)}, {text.format(high)}]" if seeds > 1 else "")
+
+
 def write(study: Study, runs: Path, console: Console) -> Path | None:
     """Print the table and store it as CSV; where it went, or None if no run is finished."""
     made = rows(study, runs)
     if not made:
         return None
-    console.print(table(study.report.title or study.name, made))
+    title = study.report.title or study.name
+    if "acting" in study.report.tables:
+        console.print(table(title, made))
+    if "reading" in study.report.tables:
+        console.print(reading_table(title, study, runs))
     folder = runs / study.name
     folder.mkdir(parents=True, exist_ok=True)
     text = io.StringIO()

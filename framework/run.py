@@ -88,7 +88,7 @@ def _main(options: argparse.Namespace, console: Console) -> int:
     for origin in study.host.external:
         console.print(f"plugin code: {origin}", markup=False)
     with Display(study, console, options.quiet) as display:
-        outcome = launch(study.runs, options.runs_dir, study.plugins, workers, display.watch)
+        outcome = launch(study.runs, options.runs_dir, study.host, study.plugins, workers, display.watch)
     return _finish(study, outcome, options.runs_dir, console)
 
 

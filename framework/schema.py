@@ -44,9 +44,11 @@ class Evaluation:
     """Episodes to play; each of the parallel rows plays an equal share to its end."""
     greedy: bool = False
     """Take the most likely action instead of a sampled one. A policy without memory loops when greedy."""
+    reading_steps: int = 20_000
+    """Steps of random walk on which the interpreter's reading is scored."""
 
     def __post_init__(self) -> None:
-        _at_least(1, episodes=self.episodes)
+        _at_least(1, episodes=self.episodes, reading_steps=self.reading_steps)
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,8 @@ class Report:
     """Heading; the study's name if empty."""
     question: str = ""
     """The question that the study answers, in a sentence."""
+    tables: tuple[Literal["acting", "reading"], ...] = ("acting",)
+    """What to print: how agents act (reward, violations), how interpreters read (mask, threshold)."""
 
 
 @dataclass(frozen=True)

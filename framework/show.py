@@ -77,12 +77,13 @@ def _parser() -> argparse.ArgumentParser:
 def _main(options: argparse.Namespace, console: Console) -> None:
     _check(options)
     refs = [PluginRef(path=str(file.resolve()), where=str(file)) for file in options.plugin]
-    catalog = PluginHost(refs).catalog
+    host = PluginHost(refs)
+    catalog = host.catalog
     folder = Path(options.target)
     if (folder / "run.json").is_file():
         if options.settings:
             raise UserError(f"'{options.settings[0]}': a run has its settings already; they go with the name of an env")
-        player = _trained(folder, options, catalog)
+        player = _trained(folder, options, host)
     elif options.target not in catalog.names("env") and (folder.exists() or len(folder.parts) > 1):
         what = "is no run: it has no run.json" if folder.is_dir() else "no such folder"
         raise UserError(Problem(f"{what}; give a folder in runs/cells, or the name of an env", where=options.target))
@@ -113,8 +114,9 @@ def _check(options: argparse.Namespace) -> None:
         check_target(options.out)
 
 
-def _trained(folder: Path, options: argparse.Namespace, catalog: Catalog) -> Player:
+def _trained(folder: Path, options: argparse.Namespace, host: PluginHost) -> Player:
     """The agent of a finished run, in a world of one row."""
+    catalog = host.catalog
     run = _read_run(folder, catalog)
     if not is_finished(folder):
         failed = (folder / "failure.json").is_file()
@@ -127,7 +129,7 @@ def _trained(folder: Path, options: argparse.Namespace, catalog: Catalog) -> Pla
     if options.interpreter not in (None, run.cell.interpreter.plugin):
         interpreter = _other_interpreter(options.interpreter, system.env, catalog)
     else:
-        freeze(interpreter, interpreter_file(folder.resolve().parent.parent, run))
+        freeze(interpreter, interpreter_file(folder.resolve().parent.parent, run, host))
     weights, _ = checkpoint.load(folder / "policy.safetensors")
     try:
         system.policy.load_state_dict(weights)

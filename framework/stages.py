@@ -7,20 +7,21 @@ import hashlib
 import json
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from framework import checkpoint
 from framework.agent import Agent
 from framework.builder import System, build, build_env, build_interpreter
-from framework.cell import RunSpec
+from framework.cell import RunSpec, class_of
 from framework.evaluator import Result, evaluate
 from framework.hookspecs import RunInfo
-from framework.interfaces import ConstraintInterpreter
+from framework.interfaces import ConstraintEnv, ConstraintInterpreter
 from framework.logger import RunLog
 from framework.plugin_manager import PluginHost
 from framework.progress_types import Progress
 from framework.provenance import provenance
 from framework.reading import learn_to_read
+from framework.scoring import score
 from framework.seeding import generator
 from framework.trainer import Trainer
 from framework.walks import walk
@@ -34,24 +35,24 @@ def is_finished(folder: Path) -> bool:
     return (folder / "result.json").is_file()
 
 
-def interpreter_key(run: RunSpec) -> str:
+def interpreter_key(run: RunSpec, host: PluginHost) -> str:
     """Equal for all runs that can share one trained interpreter: same env, interpreter, stage-1 settings, seed."""
     cell = run.cell
-    parts = [
-        cell.env.as_dict(), cell.interpreter.as_dict(), dataclasses.asdict(cell.training.interpreter),
-        cell.training.rows, run.seed,
-    ]  # fmt: skip
+    skip = cast(type[ConstraintEnv], class_of(cell.env, host.catalog)).not_for_reading
+    env = {name: value for name, value in cell.env.as_dict().items() if name not in skip}
+    stage = dataclasses.asdict(cell.training.interpreter)
+    parts = [env, cell.interpreter.as_dict(), stage, cell.training.rows, run.seed]
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
     return f"{cell.interpreter.plugin}-s{run.seed}-{digest}"
 
 
-def interpreter_file(runs: Path, run: RunSpec) -> Path:
-    return runs / "interpreters" / f"{interpreter_key(run)}.safetensors"
+def interpreter_file(runs: Path, run: RunSpec, host: PluginHost) -> Path:
+    return runs / "interpreters" / f"{interpreter_key(run, host)}.safetensors"
 
 
 def learn_interpreter(run: RunSpec, runs: Path, host: PluginHost, progress: Progress | None = None) -> None:
     """Stage 1, once for all runs with the same key. Nothing to do for an interpreter without parameters."""
-    file = interpreter_file(runs, run)
+    file = interpreter_file(runs, run, host)
     if file.is_file():
         return
     env = build_env(run.cell, run.seed, host.catalog, "train")
@@ -63,7 +64,7 @@ def learn_interpreter(run: RunSpec, runs: Path, host: PluginHost, progress: Prog
     walks, violations = walk(env, settings.steps, run.seed)
     unfinished = file.with_suffix(".unfinished")
     metrics = learn_to_read(interpreter, env, walks, settings, run.seed, progress, unfinished)
-    meta = {"key": interpreter_key(run), "learning": metrics, "walks": violations, "provenance": provenance()}
+    meta = {"run": run.as_dict(), "learning": metrics, "walks": violations, "provenance": provenance()}
     checkpoint.save(file, interpreter.state_dict(), meta)
     env.close()
 
@@ -80,7 +81,7 @@ def run_cell(run: RunSpec, runs: Path, host: PluginHost, progress: Progress | No
     try:
         learn_interpreter(run, runs, host, progress)
         system = build(run.cell, run.seed, host.catalog)
-        freeze(system.interpreter, interpreter_file(runs, run))
+        freeze(system.interpreter, interpreter_file(runs, run, host))
         Trainer(system, run.cell.training, run.seed, lambda step, m: log.update("policy", step, m)).train()
         system.env.close()
         checkpoint.save(folder / "policy.safetensors", system.policy.state_dict(), {"run": run.id})
@@ -88,7 +89,7 @@ def run_cell(run: RunSpec, runs: Path, host: PluginHost, progress: Progress | No
         checkpoint.save(folder / "evaluation.safetensors", result.tensors(), {"run": run.id})
         summary = result.summary() | {"seconds": time.perf_counter() - started}
         log.evaluate("evaluation", summary)
-        stored = {"id": run.id, "seed": run.seed, "summary": summary}
+        stored = {"id": run.id, "seed": run.seed, "summary": summary, "reading": _read(run, host, system)}
         checkpoint.write_json(folder / "result.json", stored)
         (folder / "failure.json").unlink(missing_ok=True)
     except BaseException as error:
@@ -105,6 +106,14 @@ def freeze(interpreter: ConstraintInterpreter, trained: Path) -> None:
         interpreter.load_state_dict(tensors)
     interpreter.requires_grad_(False)
     interpreter.eval()
+
+
+def _read(run: RunSpec, host: PluginHost, system: System) -> dict[str, dict[str, float]]:
+    """How well the interpreter reads sentences and sees maps that stage 1 did not show it, per kind of constraint."""
+    env = build_env(run.cell, run.seed, host.catalog, "eval")
+    scores = score(system.interpreter, env, run.cell.training.evaluation.reading_steps, run.seed)
+    env.close()
+    return scores
 
 
 def _evaluate(run: RunSpec, host: PluginHost, system: System) -> Result:

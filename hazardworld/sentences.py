@@ -31,8 +31,11 @@ class SentenceTable:
         return cls(tuple(sentences), start, count)
 
     @classmethod
-    def load(cls, kind: str, split: str, folder: Path | str | None = None) -> SentenceTable:
-        """From a texts folder (None: our own). ``eval`` maps are told with the held-out ``test`` sentences."""
+    def load(cls, kind: str, split: str, folder: Path | str | None = None, probe: str | None = None) -> SentenceTable:
+        """From a texts folder (None: our own). ``eval`` maps are told with the held-out ``test`` sentences.
+
+        ``probe`` changes those in one respect; see plugins/texts/probes.py.
+        """
         from plugins.texts.loader import load  # here, because the loader checks labels with this package
 
         path = None if folder is None else Path(folder)
@@ -40,6 +43,15 @@ class SentenceTable:
         for name in KINDS if kind == "mixed" else (kind,):
             for label, sentences in load(path, name, "train" if split == "train" else "test").items():
                 by_class[from_label(name, label)] = sentences
+        if probe is not None and split == "eval":
+            from plugins.texts.probes import apply
+
+            lines = [(sentence, constraint) for constraint, said in by_class.items() for sentence in said]
+            by_class = {}
+            for sentence, constraint in apply(probe, lines):
+                by_class.setdefault(constraint, []).append(sentence)
+            if not by_class:
+                raise ValueError(f"probe '{probe}' applies to no {kind} sentence")
         return cls.build(by_class)
 
     @property

@@ -32,6 +32,8 @@ class ConstraintEnv(Component, ABC):
     kind: ClassVar[Kind] = "env"
     kinds: ClassVar[tuple[str, ...]] = ("constraint",)
     """The kinds of constraint it has; Timestep.kind indexes this."""
+    not_for_reading: ClassVar[frozenset[str]] = frozenset()
+    """Settings that make no difference to stage 1 (the reward, say): runs that differ in them share an interpreter."""
 
     def __init__(self, config: Any, rows: int, split: Split, seed: int) -> None:
         self.config = config

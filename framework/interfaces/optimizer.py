@@ -29,6 +29,8 @@ class SafeOptimizer(Component, ABC):
     kind: ClassVar[Kind] = "optimizer"
     needs: ClassVar[frozenset[str]] = frozenset({"value", "cost_value"})
     """What the policy must provide."""
+    learns: ClassVar[bool] = True
+    """False for one that leaves the policy as it is."""
     constrained: ClassVar[bool] = True
     """False for optimizers that ignore the constraint, so that reports can say so."""
 

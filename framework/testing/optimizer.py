@@ -34,7 +34,8 @@ def check_optimizer(cls: type[SafeOptimizer], config: Any = None, env: str | Non
             f.name: v.clone() for f in dataclasses.fields(rollout) if isinstance(v := getattr(rollout, f.name), Tensor)
         }
         metrics = optimizer.update(rollout)
-        contract.require(not same_weights(before, _weights(policy)), "update leaves the policy's weights as they were")
+        changed_weights = not same_weights(before, _weights(policy))
+        contract.require(changed_weights or not cls.learns, "update leaves the policy's weights as they were")
         contract.require(parameters_finite(policy), "update leaves NaN or infinity in the policy's weights")
         numbers = isinstance(metrics, dict) and all(isinstance(v, int | float) for v in metrics.values())
         if contract.require(numbers, "update must return a dict of plain numbers (use float(...) on tensors)"):

@@ -24,6 +24,7 @@ from hazardworld.objects import LEVELS, encoding
 from hazardworld.pictures import draw, scene_of
 from hazardworld.rewards import worths
 from hazardworld.sentences import SentenceTable
+from plugins.texts.probes import PROBES
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class HazardWorldGridConfig:
     """Names the map set; equal seeds give equal maps, whatever the run's seed."""
     texts: str | None = None
     """Folder with <kind>-train.json and <kind>-test.json; null: the sentences that come with Heed."""
+    eval_probe: str | None = None
+    """Change the evaluation sentences in one respect (typos, synonyms, other_number, ...; plugins/texts/probes.py)."""
     threads: int = 1
     """Threads that step the rows; 1 leaves the other cores to torch."""
 
@@ -59,6 +62,8 @@ class HazardWorldGridConfig:
         for name in ("max_steps", "train_maps", "eval_maps", "threads"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, but must be at least 1")
+        if self.eval_probe is not None and self.eval_probe not in PROBES:
+            raise ValueError(f"eval_probe is {self.eval_probe!r}, but must be one of {', '.join(PROBES)}")
         worths(self.reward)
         Recipe(self.constraint, size=self.size, density=self.density, constraints=self.constraints)
 
@@ -69,13 +74,15 @@ class HazardWorldGrid(ConstraintEnv):
     name = "hazardworld_grid"
     Config: ClassVar[type] = HazardWorldGridConfig
     kinds: ClassVar[tuple[str, ...]] = KINDS
+    not_for_reading: ClassVar[frozenset[str]] = frozenset({"reward", "eval_maps", "eval_probe", "threads"})
     text_kind: ClassVar[str | None] = None
     """Fixed kind of sentence; None: as the config says."""
 
     def __init__(self, config: HazardWorldGridConfig, rows: int, split: Split, seed: int) -> None:
         super().__init__(config, rows, split, seed)
         folder = None if config.texts is None else Path(config.texts)
-        self._table = SentenceTable.load(self.text_kind or config.constraint, split, folder)
+        probe = getattr(config, "eval_probe", None)
+        self._table = SentenceTable.load(self.text_kind or config.constraint, split, folder, probe)
         count = config.train_maps if split == "train" else config.eval_maps
         self._engine = Engine(
             self._recipe().generate(range(count)),

@@ -16,8 +16,9 @@ from torch import Tensor
 from framework.interfaces import EnvSpec, Walks
 from plugins.interpreters._meaning import AFTER, ALWAYS, BEFORE, DISTANCES, grown, planes, underfoot
 
-LOOKS = 48
+LOOKS = 256
 """Observations per sentence that are held against the hypotheses."""
+AT_ONCE = 40_000
 
 
 @dataclass(frozen=True)
@@ -36,18 +37,19 @@ def meanings(walks: Walks, sentences: int, spec: EnvSpec, seed: int) -> dict[int
     visited = _visited(walks, spec)
     stream = torch.Generator().manual_seed(seed)
     t, r = _looks(walks, sentences, stream)
-    text, target = walks.text[t, r], walks.mask[t, r]
-    where = planes(walks.obs[t, r], spec)
-    near, met = grown(where) > 0.5, visited[t, r]
+    text = walks.text[t, r]
     hypotheses = _hypotheses(len(spec.entities))
     wrong = torch.zeros(len(hypotheses), sentences)
-    for i, (order, entity, first, distance) in enumerate(hypotheses):
-        if order == ALWAYS:
-            mask = near[:, entity, distance]
-        else:
-            active = met[:, first] if order == AFTER else ~met[:, first]
-            mask = near[:, entity, 0] & active[:, None, None]
-        wrong[i].index_add_(0, text, (mask != target).flatten(1).sum(-1).float())
+    for part in torch.arange(len(t)).split(AT_ONCE):
+        look = t[part], r[part]
+        near, met, target = grown(planes(walks.obs[look], spec)) > 0.5, visited[look], walks.mask[look]
+        for i, (order, entity, first, distance) in enumerate(hypotheses):
+            if order == ALWAYS:
+                mask = near[:, entity, distance]
+            else:
+                active = met[:, first] if order == AFTER else ~met[:, first]
+                mask = near[:, entity, 0] & active[:, None, None]
+            wrong[i].index_add_(0, text[part], (mask != target).flatten(1).sum(-1).float())
     best = wrong.argmin(0)
     threshold = torch.zeros(sentences)
     threshold[text] = walks.threshold[t, r]  # the same at every look

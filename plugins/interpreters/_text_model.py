@@ -66,13 +66,10 @@ class TextModel:
         ids = out["input_ids"]
         return ids, out["attention_mask"].bool(), self._number_of_token[ids]
 
-    def states(self, ids: Tensor, real: Tensor, extra: Tensor | None = None) -> Tensor:
-        """[S, L, size]: last hidden states; ``extra`` [S, L, size] is added to the word embeddings."""
-        embedded = self.transformer.get_input_embeddings()(ids)
-        if extra is not None:
-            embedded = embedded + extra
-        out = self.transformer(inputs_embeds=embedded, attention_mask=real.long())
-        return out.last_hidden_state
+    def states(self, ids: Tensor, real: Tensor) -> Tensor:
+        """[S, L, size]: last hidden states."""
+        states: Tensor = self.transformer(input_ids=ids, attention_mask=real.long()).last_hidden_state
+        return states
 
     def top_layers(self, count: int) -> dict[str, torch.nn.Parameter]:
         """Parameters of the uppermost ``count`` layers, by a name that fits a ParameterDict."""

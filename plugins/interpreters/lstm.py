@@ -5,8 +5,8 @@ three channels -> convolution -> dense -> one logit per cell. Threshold module: 
 h_C. For sequential constraints an LSTM over the history of the episode stands before the mask (``memory: true``).
 
 Departures: the observation's object channel may be embedded (``embed_cells``) instead of read as a number, which the
-paper leaves open; a 1x1 convolution passes each cell's own features by the dense layer (without it the mask is a blur);
-words are hashed, so there is no vocabulary to store.
+paper leaves open; a gated 1x1 convolution passes each cell's own features by the dense layer (without it the mask is a
+blur); words are hashed, so there is no vocabulary to store.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from framework.hookspecs import hookimpl
 from framework.interfaces import ConstraintInterpreter, EnvSpec, Interpretation, InterpreterInput, State
+from plugins.interpreters._grid_mask import GridMask
 from plugins.interpreters._words import BUCKETS, hash_words
 
 LENGTH = 40
@@ -27,7 +27,7 @@ LENGTH = 40
 
 @dataclass(frozen=True)
 class Config:
-    """Sizes. The defaults are the paper's where it states them."""
+    """Sizes. The text vector of 5 is the paper's; it does not state the others."""
 
     text: int = 5
     """Size of the text vector."""
@@ -35,10 +35,12 @@ class Config:
     """Size of a word's embedding."""
     hidden: int = 64
     """Width of the LSTMs over words."""
+    dropout: float = 0.3
+    """Of words' embeddings: a thousand sentences are soon learned by heart."""
     channels: int = 32
-    """Channels of the convolution."""
+    """Channels of the convolutions."""
     dense: int = 128
-    """Width of the dense layer behind it."""
+    """Width of the dense layer behind them."""
     memory: bool = False
     """An LSTM over the episode before the mask, for sequential constraints."""
     embed_cells: int = 8
@@ -48,8 +50,8 @@ class Config:
         for name in ("text", "words", "hidden", "channels", "dense"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if self.embed_cells < 0:
-            raise ValueError(f"embed_cells must be at least 0, not {self.embed_cells}")
+        if self.embed_cells < 0 or not 0 <= self.dropout < 1:
+            raise ValueError(f"embed_cells must be at least 0 and dropout in [0, 1): {self}")
 
 
 class LSTM(ConstraintInterpreter):
@@ -61,64 +63,38 @@ class LSTM(ConstraintInterpreter):
 
     def __init__(self, config: Config, spec: EnvSpec) -> None:
         super().__init__(config, spec)
-        if spec.observation.kind != "codes" or len(spec.cells) != 2:
-            raise ValueError("lstm needs a grid of cell codes as observation")
-        self.mask_reader = TextLSTM(config.words, config.hidden, config.text)
-        self.threshold_reader = TextLSTM(config.words, config.hidden, config.hidden)
-        self.cells = nn.Embedding(spec.observation.levels[0], config.embed_cells) if config.embed_cells else None
-        channels = (config.embed_cells or 1) + len(spec.observation.levels) - 1 + config.text
-        x, y = spec.cells
-        self.conv = nn.Conv2d(channels, config.channels, 3, padding=1)
-        self.dense = nn.Linear(config.channels * x * y, config.dense)
-        self.history = nn.LSTMCell(config.dense, config.dense) if config.memory else None
-        self.out = nn.Linear(config.dense, x * y)
-        self.skip = nn.Conv2d(config.channels, 1, 1)
-        self.threshold = nn.Linear(config.hidden, 1)
+        self.mask = GridMask(spec, config.text, config.channels, config.dense, config.embed_cells, config.memory)
+        self.mask_reader = TextLSTM(config.words, config.hidden, config.text, config.dropout)
+        self.threshold_reader = TextLSTM(config.words, config.hidden, 1, config.dropout)
 
     def encode(self, sentences: Sequence[str]) -> Tensor:
-        """[S, text + hidden]: what the two LSTMs say."""
+        """[S, text + 1]: what the two LSTMs say."""
         words = hash_words(sentences, LENGTH)
         return torch.cat([self.mask_reader(words), self.threshold_reader(words)], dim=-1)
 
     def initial_state(self, rows: int) -> State:
-        if self.history is None:
-            return ()
-        return (torch.zeros(rows, self.config.dense), torch.zeros(rows, self.config.dense))
+        return self.mask.initial_state(rows)
 
     def step(self, inputs: InterpreterInput, state: State) -> tuple[Interpretation, State]:
-        text, threshold = inputs.code.split([self.config.text, self.config.hidden], dim=-1)
-        view = self._view(inputs.obs)
-        tiled = text[:, :, None, None].expand(-1, -1, *view.shape[2:])
-        features = F.relu(self.conv(torch.cat([view, tiled], dim=1)))
-        vector = F.relu(self.dense(features.flatten(1)))
-        if self.history is not None:
-            state = self.history(vector, (state[0], state[1]))
-            vector = state[0]
-        logits = self.out(vector).view(-1, *self.spec.cells) + self.skip(features)[:, 0]
-        return Interpretation(torch.sigmoid(logits), self.threshold(threshold).squeeze(-1)), state
-
-    def _view(self, obs: Tensor) -> Tensor:
-        """[M, channels, X, Y]"""
-        levels = torch.tensor(self.spec.observation.levels[1:], dtype=torch.float32)
-        rest = obs[..., 1:].float() / levels
-        kind = self.cells(obs[..., 0].long()) if self.cells is not None else obs[..., :1].float() / 10
-        return torch.cat([kind, rest], dim=-1).movedim(-1, 1)
+        mask, state = self.mask(inputs.obs, inputs.code[:, :-1], state)
+        return Interpretation(mask, inputs.code[:, -1]), state
 
 
 class TextLSTM(nn.Module):
     """Words -> LSTM -> a vector; the last state of each sentence, whatever its length."""
 
-    def __init__(self, words: int, hidden: int, out: int) -> None:
+    def __init__(self, words: int, hidden: int, out: int, dropout: float) -> None:
         super().__init__()
         self.embedding = nn.Embedding(BUCKETS + 1, words, padding_idx=0)
+        self.dropout = nn.Dropout(dropout)
         self.lstm = nn.LSTM(words, hidden, batch_first=True)
         self.out = nn.Linear(hidden, out)
 
     def forward(self, words: Tensor) -> Tensor:
         lengths = (words > 0).sum(-1).clamp(min=1)
-        states, _ = self.lstm(self.embedding(words[:, : int(lengths.max())]) if len(words) else self.embedding(words))
-        last = states[torch.arange(len(words)), lengths - 1]
-        return self.out(last)
+        longest = int(lengths.max()) if len(words) else 1
+        states, _ = self.lstm(self.dropout(self.embedding(words[:, :longest])))
+        return self.out(states[torch.arange(len(words)), lengths - 1])
 
 
 @hookimpl

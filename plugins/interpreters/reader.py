@@ -30,6 +30,8 @@ from plugins.interpreters._text_model import NUMBER_CODES, REQUIRES, TextModel
 
 OWN_INVALID = Path(__file__).parent.parent / "texts" / "grid" / "invalid-train.json"
 REPORT_EVERY = 25
+POOL = 8
+"""Batches that are drawn at a time."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,8 @@ class Reader(ConstraintInterpreter):
     def logits(self, sentences: Sequence[str]) -> dict[str, Tensor]:
         """For each slot and for ``valid``: [S, size]."""
         ids, real, number = self._model.tokens(sentences)
-        states = self._model.states(ids, real, self.numbers(number))
+        # Numbers are added above the transformer: below, every gradient would have to pass through its frozen layers.
+        states = self._model.states(ids, real) + self.numbers(number)
         weight = self.attention(states).masked_fill(~real.unsqueeze(-1), -1e9).softmax(1)
         mean = (states * real.unsqueeze(-1)).sum(1) / real.sum(1, keepdim=True)
         return {
@@ -143,7 +146,7 @@ class Reader(ConstraintInterpreter):
         )
         batches = _Batches(lines, self.spec, self.slots, self.config, lesson.seed)
         for i in range(1, steps + 1):
-            loss = batches.loss(self, i)
+            loss = batches.loss(self)
             adam.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(self.parameters(), 1.0)
@@ -163,13 +166,21 @@ class _Batches:
         self.lines, self.config = lines, config
         self.rng = random.Random(seed)
         self.augmenter = Augmenter(spec.entities, slots.distance - 1, slots.threshold - 1, seed)
+        self._pool: list[list[tuple[str, Meaning | None]]] = []
         self.invalid = json.loads(OWN_INVALID.read_text(encoding="utf-8"))["invalid"] if config.invalid else []
 
-    def loss(self, reader: Reader, step: int) -> Tensor:
-        batch = [
-            self._valid() if self.rng.random() >= self.config.invalid else self._invalid()
-            for _ in range(self.config.batch)
-        ]
+    def next(self) -> list[tuple[str, Meaning | None]]:
+        """Sentences of about one length together: padding to the longest would double the work."""
+        if not self._pool:
+            share, size = self.config.invalid, self.config.batch
+            lines = [self._valid() if self.rng.random() >= share else self._invalid() for _ in range(POOL * size)]
+            lines.sort(key=lambda line: len(line[0]))
+            self._pool = [lines[i : i + size] for i in range(0, len(lines), size)]
+            self.rng.shuffle(self._pool)
+        return self._pool.pop()
+
+    def loss(self, reader: Reader) -> Tensor:
+        batch = self.next()
         out = reader.logits([sentence for sentence, _ in batch])
         valid = torch.tensor([meaning is not None for _, meaning in batch])
         total = F.cross_entropy(out["valid"], valid.long()) if self.invalid else torch.zeros(())

@@ -1,0 +1,165 @@
+"""``python -m framework.read``: what does a trained interpreter make of a sentence, or of a folder of sentences?
+
+    python -m framework.read "Stay two steps away from the lava"         one sentence (or several), on a sample view
+    python -m framework.read --texts FOLDER                              scores on sentences in the public file format
+
+Exit codes: 0 done, 2 the user's mistake.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor
+
+from framework import checkpoint
+from framework.builder import build_env, build_interpreter
+from framework.cell import Cell, RunSpec, run_from_dict
+from framework.errors import Problem, UserError
+from framework.interfaces import ConstraintEnv, ConstraintInterpreter, InterpreterInput
+from framework.plugin_manager import PluginHost, PluginRef
+from framework.report import READING
+from framework.scoring import score
+
+LONGEST = 2_000
+"""Characters of a sentence that are read; nobody says more about one constraint."""
+UNSURE = 0.5
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Returns the exit code."""
+    options = _parser().parse_intermixed_args(argv)
+    console, errors = Console(highlight=False), Console(stderr=True, highlight=False, soft_wrap=True)
+    try:
+        trained = Trained.load(_choose(options.interpreter, options.runs_dir), options.plugin)
+        if options.texts is not None:
+            _score_folder(trained, options.texts, options.split, options.steps, console)
+        elif options.sentences:
+            _read_sentences(trained, options.sentences, options.seed, console)
+        else:
+            raise UserError("give a sentence in quotes, or --texts FOLDER")
+    except UserError as error:
+        for problem in error.problems:
+            errors.print(str(problem), markup=False)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m framework.read", description="Try a trained interpreter.")
+    parser.add_argument("sentences", nargs="*", help="sentences to read, each in quotes")
+    parser.add_argument("--interpreter", type=Path, metavar="FILE", help="default: the newest in RUNS/interpreters")
+    parser.add_argument("--runs-dir", type=Path, default=Path("runs"), metavar="RUNS")
+    parser.add_argument("--texts", type=Path, metavar="FOLDER", help="score on <kind>-test.json of this folder")
+    parser.add_argument("--split", choices=("train", "test"), default="test", help="which files of the folder")
+    parser.add_argument("--steps", type=int, default=50_000, help="steps of random walk to score on")
+    parser.add_argument("--seed", type=int, default=0, help="which sample view")
+    parser.add_argument("--plugin", type=Path, metavar="FILE", help="plugin file that the interpreter comes from")
+    return parser
+
+
+@dataclasses.dataclass(frozen=True)
+class Trained:
+    """An interpreter from its file, and the run it was trained for."""
+
+    run: RunSpec
+    host: PluginHost
+    tensors: Mapping[str, Tensor]
+
+    @classmethod
+    def load(cls, file: Path, plugin: Path | None = None) -> Trained:
+        tensors, meta = checkpoint.load(file)
+        if "run" not in meta:
+            raise UserError(Problem("is no trained interpreter (they are in RUNS/interpreters)", where=str(file)))
+        host = PluginHost([PluginRef(path=str(plugin.resolve()))] if plugin else [])
+        return cls(run_from_dict(meta["run"], host.catalog), host, tensors)
+
+    def env(self, rows: int, seed: int, split: str = "eval", **changes: Any) -> ConstraintEnv:
+        """The world it was trained in, with other settings."""
+        part = self.run.cell.env
+        missing = [name for name in changes if not hasattr(part.config, name)]
+        if missing:
+            raise UserError(f"env '{part.plugin}' has no setting '{missing[0]}', so it cannot take other sentences")
+        part = dataclasses.replace(part, config=dataclasses.replace(part.config, **changes))
+        training = dataclasses.replace(self.run.cell.training, rows=rows, batch=rows, steps=rows)
+        cell = Cell(part, self.run.cell.interpreter, self.run.cell.policy, self.run.cell.optimizer, training)
+        return build_env(cell, seed, self.host.catalog, "train" if split == "train" else "eval")
+
+    def interpreter(self, env: ConstraintEnv) -> ConstraintInterpreter:
+        made = build_interpreter(self.run.cell, self.run.seed, self.host.catalog, env)
+        made.load_state_dict(dict(self.tensors))
+        return made.requires_grad_(False).eval()
+
+
+def _choose(file: Path | None, runs: Path) -> Path:
+    if file is not None:
+        return file
+    found = sorted((runs / "interpreters").glob("*.safetensors"), key=lambda f: f.stat().st_mtime)
+    if not found:
+        raise UserError(
+            Problem("no trained interpreter here; a study makes one, e.g. make run", where=str(runs / "interpreters"))
+        )
+    return found[-1]
+
+
+@torch.no_grad()
+def _read_sentences(trained: Trained, sentences: Sequence[str], seed: int, console: Console) -> None:
+    env = trained.env(rows=1, seed=seed)
+    interpreter = trained.interpreter(env)
+    now = env.reset()
+    for sentence in sentences:
+        code = interpreter.encode([sentence[:LONGEST]])
+        seen, _ = interpreter.step(InterpreterInput(now.obs, code), interpreter.initial_state(1))
+        threshold = float(seen.threshold[0])
+        line = f"at most {max(0, round(threshold))} times (h_C {threshold:.2f})"
+        if seen.confidence is not None:
+            sure = float(seen.confidence[0])
+            line += f", {sure:.0%} sure" + (
+                "" if sure >= UNSURE else "; this may be no constraint, or not one it knows"
+            )
+        console.print(f"[bold]{sentence[:200]}[/bold]")
+        console.print(line, markup=False)
+        console.print(draw(now.obs[0], seen.mask[0], env), markup=False)
+
+
+def draw(obs: Tensor, mask: Tensor, env: ConstraintEnv) -> str:
+    """The sample view as letters, forbidden cells in brackets: ``[W]`` is forbidden water, `` L `` permitted lava."""
+    spec = env.spec
+    if spec.observation.kind != "codes" or len(spec.cells) != 2:
+        return "\n".join(f"cell {i}: {float(p):.0%} forbidden" for i, p in enumerate(mask.flatten()))
+    letters = {code: name[0].upper() for name, code in zip(spec.entities, spec.entity_codes, strict=True)}
+    rows = []
+    for y in range(spec.cells[1]):
+        row = ""
+        for x in range(spec.cells[0]):
+            letter = "@" if spec.agent_cell == (x, y) else letters.get(int(obs[x, y, 0]), ".")
+            row += f"[{letter}]" if mask[x, y] > 0.5 else f" {letter} "
+        rows.append(row)
+    key = ", ".join(f"{letter} {name}" for name, letter in zip(spec.entities, letters.values(), strict=True))
+    return "\n".join([*rows, f"{key}, @ agent; [ ] forbidden now"])
+
+
+def _score_folder(trained: Trained, folder: Path, split: str, steps: int, console: Console) -> None:
+    if not folder.is_dir():
+        raise UserError(Problem("no such folder", where=str(folder)))
+    env = trained.env(rows=100, seed=trained.run.seed, split=split, texts=str(folder.resolve()))
+    found = score(trained.interpreter(env), env, steps, trained.run.seed)
+    title = f"{trained.run.cell.interpreter.plugin} on {folder} ({split}, {len(env.sentences)} sentences)"
+    table = Table(title=title, title_justify="left")
+    for head in ("kind", *(head for _, head, _ in READING)):
+        table.add_column(head, justify="right")
+    for kind, values in found.items():
+        table.add_row(kind, *(text.format(values[name]) for name, _, text in READING))
+    console.print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,5 @@
+"""One thread per test process: two pytest workers with a thread pool each would fight for the cores."""
+
+import torch
+
+torch.set_num_threads(1)

@@ -1,0 +1,173 @@
+"""What interpreters are made of: meanings and masks, evidence, variations, scores."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from framework.interfaces import Lesson
+from framework.plugin_manager import PluginHost
+from framework.scoring import auc, score
+from framework.walks import walk
+from hazardworld.constraint import ALL_CLASSES, CLASSES, ENTITIES, Constraint, forbidden, from_label
+from plugins.envs.hazardworld_grid import HazardWorldGrid, HazardWorldGridConfig
+from plugins.interpreters._augment import Augmenter
+from plugins.interpreters._evidence import Meaning, meanings
+from plugins.interpreters._meaning import AFTER, ALWAYS, BEFORE, Slots, expected_mask, planes
+from plugins.interpreters.naive_bayes import NaiveBayes
+from plugins.texts.probes import PROBES, apply
+from plugins.texts.wording import number_of, say_number, shiftable, words_of
+
+
+def world(kind="mixed", split="train", rows=8, **settings):
+    return HazardWorldGrid(HazardWorldGridConfig(constraint=kind, **settings), rows=rows, split=split, seed=0)
+
+
+def meaning_of(constraint: Constraint) -> Meaning:
+    order = {None: ALWAYS, "after": AFTER, "before": BEFORE}[constraint.order]
+    first = ENTITIES.index(constraint.first) if constraint.first else -1
+    return Meaning(ENTITIES.index(constraint.entity), constraint.distance, order, first, constraint.threshold)
+
+
+def code_of(meaning: Meaning, slots: Slots) -> torch.Tensor:
+    parts = [
+        torch.nn.functional.one_hot(torch.tensor(max(0, getattr(meaning, name))), size).float()
+        for name, size in slots.sizes().items()
+    ]
+    return torch.cat(parts)[None]
+
+
+@pytest.mark.parametrize("constraint", ALL_CLASSES, ids=lambda c: f"{c.kind}-{c.label}")
+@pytest.mark.parametrize("met", [False, True])
+def test_the_mask_of_a_meaning_is_the_rule_of_the_benchmark(constraint, met):
+    """For a reader that got the meaning right, every cell is right: against the benchmark's own definition."""
+    env = world()
+    slots = Slots.of(env.spec)
+    obs = env.reset().obs
+    for row in obs:
+        terrain = np.zeros((7, 7), np.uint8)
+        for i, code in enumerate(env.spec.entity_codes):
+            terrain[row[..., 0].numpy() == code] = i + 1
+        visited = torch.zeros(1, 3)
+        if met and constraint.first:
+            visited[0, ENTITIES.index(constraint.first)] = 1
+        meaning = slots.unpack(code_of(meaning_of(constraint), slots))
+        mask = expected_mask(meaning, planes(row[None], env.spec), visited)[0]
+        assert np.array_equal(mask.numpy() > 0.5, forbidden(terrain, constraint, met))
+
+
+def test_walks_tell_what_each_sentence_means():
+    """Without a single label: the meaning that explains the masks is the right one, for every kind."""
+    env = world("sequential", rows=50)
+    walks, violations = walk(env, 300_000, seed=0)
+    assert len(violations) > 5
+    assert all(v["violation"] >= 0 for v in violations)
+    found = meanings(walks, len(env.sentences), env.spec, seed=0)
+    truth = {env._table.start[i] + j: c for i, c in enumerate(ALL_CLASSES) for j in range(env._table.count[i])}
+    wrong = [s for s, meaning in found.items() if meaning != meaning_of(truth[s])]
+    assert len(found) > 600
+    assert len(wrong) / len(found) < 0.05, "a short walk leaves a few open; a long one none"
+
+
+def test_naive_bayes_finds_the_entity_and_not_the_distance():
+    env = world("relational", rows=50)
+    walks, _ = walk(env, 100_000, seed=0)
+    interpreter = NaiveBayes(None, env.spec)
+    interpreter.fit(walks, env.sentences, Lesson(1, 1, 1e-3, 0, lambda step, metrics: None))
+    code = interpreter.encode(["Keep away from the water.", "lava is 2 steps of danger"])
+    assert code[:, :3].argmax(-1).tolist() == [1, 0]
+    scores = score(interpreter, world("relational", "eval", rows=50), 10_000, seed=0)["relational"]
+    assert 0.5 < scores["cell_accuracy"] < 0.9
+
+
+def test_the_oracle_reads_perfectly():
+    oracle = PluginHost().catalog.get("interpreter", "oracle").cls
+    for kind in CLASSES:
+        env = world(kind, "eval", rows=20)
+        scores = score(oracle(None, env.spec), env, 4_000, seed=0)[kind]
+        assert scores["cell_accuracy"] == scores["auc"] == scores["iou"] == scores["threshold_exact"] == 1
+        assert scores["threshold_mse"] == 0
+        assert scores["violation_auc"] > 0.99  # d = 3: what lies beyond the view can cost
+
+
+def test_auc_by_hand():
+    assert auc(torch.tensor([0.1, 0.4, 0.35, 0.8]), torch.tensor([False, False, True, True])) == 0.75
+    assert auc(torch.tensor([0.5, 0.5]), torch.tensor([True, False])) == 0.5
+
+
+SAID = [
+    ("budgetary", "water2", "Fewer than three times in the water!"),
+    ("budgetary", "lava5", "You can step on lava 5 times."),
+    ("budgetary", "grass1", "Don't step on grass twice"),
+    ("relational", "lava3", "Stay at least four squares from lava"),
+    ("sequential", "agrasswater", "After grass, no water."),
+]
+
+
+@pytest.mark.parametrize(("kind", "label", "sentence"), SAID)
+def test_variations_keep_sentence_and_meaning_together(kind, label, sentence):
+    """In every variant, each number said stands to the meaning as it did, and the entities named are those meant."""
+    constraint = from_label(kind, label)
+    augmenter = Augmenter(ENTITIES, 3, 5, seed=0)
+    value = constraint.budget or constraint.distance
+    offsets = [number - value for w in words_of(sentence) if (number := number_of(w)) is not None]
+    seen = set()
+    for _ in range(200):
+        varied, meaning = augmenter.vary(sentence, meaning_of(constraint))
+        new = meaning.threshold or meaning.distance
+        said = [number - new for w in words_of(varied) if (number := number_of(w)) is not None]
+        assert said == offsets, varied
+        for entity in ENTITIES:
+            if entity in varied.lower():
+                assert ENTITIES.index(entity) in (meaning.entity, meaning.first), varied
+        seen.add((meaning, varied))
+    assert len({meaning for meaning, _ in seen}) >= 3
+
+
+def test_numbers_that_mean_something_else_are_left_alone():
+    assert shiftable(words_of("Once you have been in lava three times, stop"), 3) is None
+    assert shiftable(words_of("Not even once"), 0) is None
+    assert shiftable(words_of("two times at most"), 2) == {0: 2}
+    assert say_number(4, "third", digits=False) == "fourth"
+    assert say_number(2, "once", digits=False) == "twice"
+    assert say_number(2, "one", digits=True) == "2"
+
+
+@pytest.mark.parametrize("probe", PROBES)
+def test_probes_change_what_they_say(probe):
+    lines = [(sentence, from_label(kind, label)) for kind, label, sentence in SAID]
+    changed = apply(probe, lines)
+    assert changed
+    assert changed == apply(probe, lines), "the same sentences every time"
+    if probe == "other_entity":
+        assert [c.label for _, c in changed] == ["grass2", "water5", "lava1", "water3", "alavagrass"]
+        assert "grass" in changed[0][0]
+        assert "water" not in changed[0][0]
+    if probe == "other_number":
+        assert all(
+            c.threshold != from_label(k, label).threshold or c.distance
+            for (_, c), (k, label, _) in zip(changed, SAID, strict=False)
+        )
+    if probe == "negation":
+        assert len(changed) == 2
+    with pytest.raises(ValueError, match="unknown probe 'x'"):
+        apply("x", lines)
+
+
+def test_probed_sentences_are_only_for_evaluation():
+    plain, probed = world("budgetary", "eval"), world("budgetary", "eval", eval_probe="shouting")
+    assert plain.sentences != probed.sentences
+    assert all(s == s.upper() for s in probed.sentences)
+    assert world("budgetary").sentences == world("budgetary", eval_probe="shouting").sentences
+
+
+def test_entity_permutation_is_uniform():
+    augmenter, counts = Augmenter(ENTITIES, 3, 5, seed=1), {}
+    for _ in range(600):
+        _, meaning = augmenter.vary("no lava", Meaning(0, 0, ALWAYS, -1, 0))
+        counts[meaning.entity] = counts.get(meaning.entity, 0) + 1
+    assert all(140 < n < 260 for n in counts.values())
+    assert random.Random(0).random() != augmenter.rng.random()

@@ -1,0 +1,114 @@
+"""Stage 1 as a whole: early stopping, interruption, and the command that tries an interpreter."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from framework import checkpoint
+from framework.interfaces import ConstraintInterpreter, Interpretation
+from framework.read import main
+from framework.reading import learn_to_read
+from framework.run import main as run
+from framework.schema import InterpreterLearning
+from framework.seeding import seed_everything
+from framework.walks import walk
+from plugins.envs.ford import Config, Ford
+
+SETTINGS = InterpreterLearning(steps=2_000, iterations=60, batch=32, check_every=20, validation=0.25)
+
+
+class Tiny(ConstraintInterpreter):
+    """Enough to learn from: a vector per sentence, a number per cell code."""
+
+    name = "tiny"
+
+    def __init__(self, config, spec):
+        super().__init__(config, spec)
+        self.words = nn.Embedding(50, 4)
+        self.threshold = nn.Linear(4, 1)
+        self.cell = nn.Embedding(4, 1)
+
+    def encode(self, sentences):
+        return self.words(torch.tensor([len(s) % 50 for s in sentences]))
+
+    def step(self, inputs, state):
+        mask = torch.sigmoid(self.cell(inputs.obs[..., 0].long())[..., 0])
+        return Interpretation(mask, self.threshold(inputs.code)[:, 0]), state
+
+
+def lesson(unfinished=None, stop_after=None, settings=SETTINGS):
+    env = Ford(Config(), rows=20, split="train", seed=0)
+    walks, _ = walk(env, settings.steps, 0)
+    seed_everything(0)
+    interpreter = Tiny(None, env.spec)
+
+    def progress(stage, step, metrics):
+        if step == stop_after:
+            raise KeyboardInterrupt
+
+    try:
+        metrics = learn_to_read(interpreter, env, walks, settings, 0, progress, unfinished)
+    except KeyboardInterrupt:
+        return None, None
+    return interpreter.state_dict(), metrics
+
+
+def test_an_interrupted_stage_1_goes_on_to_the_same_weights(tmp_path):
+    file = tmp_path / "part.safetensors"
+    whole, _ = lesson()
+    assert lesson(file, stop_after=40) == (None, None)
+    _, meta = checkpoint.load(file)
+    assert meta["step"] == 20, "the save before the interruption"
+    resumed, metrics = lesson(file)
+    assert metrics["iterations"] == 60
+    assert all(torch.equal(whole[name], resumed[name]) for name in whole)
+    assert not file.exists(), "nothing unfinished is left"
+
+
+def test_learning_stops_when_held_out_sentences_gain_nothing():
+    settings = InterpreterLearning(
+        steps=2_000, iterations=5_000, batch=32, check_every=20, patience=200, validation=0.25, learning_rate=0.05
+    )
+    _, metrics = lesson(settings=settings)
+    assert metrics["iterations"] < 5_000
+    assert metrics["iterations"] - metrics["best_iteration"] >= 200
+
+
+STUDY = """
+study: reading
+training:
+  {steps: 1_000, batch: 1_000, rows: 10, interpreter: {steps: 20_000}, evaluation: {episodes: 20, reading_steps: 2_000}}
+experiments:
+  counts: {env: hazardworld_grid, interpreter: naive_bayes, policy: random_walk, optimizer: fixed}
+report: {tables: [reading]}
+"""
+
+
+def test_a_trained_interpreter_can_be_tried_and_scored(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "registry.yaml").write_text(STUDY)
+    assert main(["Never touch lava"]) == 2
+    assert (
+        capsys.readouterr().err == "runs/interpreters: no trained interpreter here; a study makes one, e.g. make run\n"
+    )
+    assert run(["registry.yaml", "--workers", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "the paper, rule-based" in out
+    assert "95.86%" in out
+    assert main(["Never touch the lava", "the water twice only"]) == 0
+    out = capsys.readouterr().out
+    assert "Never touch the lava" in out
+    assert "at most" in out
+    assert "[L]" in out
+    assert "@ agent; [ ] forbidden now" in out
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "budgetary-test.json").write_text('{"lava0": ["lava is forbidden"], "water2": ["water two times",],}')
+    assert main(["--texts", "mine", "--steps", "2000"]) == 0
+    assert "naive_bayes on mine (test, 2 sentences)" in capsys.readouterr().out
+    (folder / "budgetary-test.json").write_text('{"lavva0": ["lava is forbidden"]}')
+    assert main(["--texts", "mine"]) == 2
+    assert "budgetary-test.json:1" in capsys.readouterr().err
+    assert main(["--texts", "nowhere"]) == 2
+    assert main([]) == 2
