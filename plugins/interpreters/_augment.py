@@ -11,13 +11,14 @@ import random
 from collections.abc import Sequence
 
 from plugins.interpreters._evidence import Meaning
-from plugins.texts.wording import entity_of, number_of, say_number, shiftable, words_of
+from plugins.texts.wording import LARGE, entity_of, number_of, say_number, shiftable, words_of
 
 SYNONYMS = {
     "lava": ("magma", "molten rock", "fire", "hot rock"),
     "water": ("pond", "pool", "puddle", "stream", "lake", "river", "wet tile"),
     "grass": ("lawn", "meadow", "turf", "green field", "greenery", "field"),
 }
+TIMES_AFTER = {"once": " times", "twice": " times", "thrice": " times"}
 SMALL = frozenset(
     ("the", "a", "an", "of", "to", "in", "on", "at", "is", "are", "be", "it", "that", "this", "so", "very")
 )
@@ -64,6 +65,12 @@ class Augmenter:
         if places is None:
             return words, meaning
         new = self.rng.randint(1, self.limits[slot])
+        if set(places.values()) == {old} and self.rng.random() < 0.03:  # "a hundred times": as many as can be
+            for i in places:
+                words[i] = self.rng.choice((*LARGE, "10", "20", "25", "100", "a hundred")) + TIMES_AFTER.get(
+                    words[i], ""
+                )
+            return words, dataclasses.replace(meaning, **{slot: self.limits[slot]})
         for i, number in places.items():
             words[i] = say_number(number + new - old, words[i], digits=self.rng.random() < 0.4)
         return words, dataclasses.replace(meaning, **{slot: new})

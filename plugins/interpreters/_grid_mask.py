@@ -6,7 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from framework.interfaces import EnvSpec, State
+from framework.interfaces import EnvSpec, InterpreterInput, Labels, State
+from framework.interfaces.interpreter import reset_rows
 
 
 class GridMask(nn.Module):
@@ -32,17 +33,41 @@ class GridMask(nn.Module):
         return (torch.zeros(rows, self.width), torch.zeros(rows, self.width)) if self.history is not None else ()
 
     def forward(self, obs: Tensor, text: Tensor, state: State) -> tuple[Tensor, State]:
-        """Mask [M, *cells] in [0, 1], and the next state."""
-        view = self._view(obs)
-        tiled = text[:, :, None, None].expand(-1, -1, *view.shape[2:])
-        features = F.relu(self.deep(F.relu(self.conv(torch.cat([view, tiled], dim=1)))))
-        vector = F.relu(self.dense(features.flatten(1)))
+        """One step: mask [M, *cells] in [0, 1], and the next state."""
+        features, vector = self._look(obs, text)
         if self.history is not None:
             state = self.history(vector, (state[0], state[1]))
             vector = state[0]
+        return self._decide(features, vector), state
+
+    def unroll(self, obs: Tensor, text: Tensor, start: Tensor) -> Tensor:
+        """Many steps, [T, M, ...] -> [T, M, *cells]: all convolutions at once, only the memory goes step by step."""
+        steps, rows = start.shape
+        features, vector = self._look(obs.flatten(0, 1), text.flatten(0, 1))
+        if self.history is not None:
+            state, vectors = self.initial_state(rows), []
+            for t, now in enumerate(vector.view(steps, rows, -1)):
+                state = reset_rows(state, self.initial_state(rows), start[t])
+                state = self.history(now, (state[0], state[1]))
+                vectors.append(state[0])
+            vector = torch.cat(vectors)
+        return self._decide(features, vector).view(steps, rows, *self.spec.cells)
+
+    def loss(self, inputs: InterpreterInput, labels: Labels, start: Tensor) -> Tensor:
+        """The paper's, for a code whose last entry is the threshold: cross-entropy of M_C and squared error of h_C."""
+        mask = self.unroll(inputs.obs, inputs.code[..., :-1], start)
+        mask_error = F.binary_cross_entropy(mask, labels.mask[:, :, 0])
+        return mask_error + F.mse_loss(inputs.code[..., -1], labels.threshold[..., 0])
+
+    def _look(self, obs: Tensor, text: Tensor) -> tuple[Tensor, Tensor]:
+        view = self._view(obs)
+        tiled = text[:, :, None, None].expand(-1, -1, *view.shape[2:])
+        features = F.relu(self.deep(F.relu(self.conv(torch.cat([view, tiled], dim=1)))))
+        return features, F.relu(self.dense(features.flatten(1)))
+
+    def _decide(self, features: Tensor, vector: Tensor) -> Tensor:
         gated = features * torch.sigmoid(self.gate(vector))[:, :, None, None]
-        logits = self.out(vector).view(-1, *self.spec.cells) + self.skip(gated)[:, 0]
-        return torch.sigmoid(logits), state
+        return torch.sigmoid(self.out(vector).view(-1, *self.spec.cells) + self.skip(gated)[:, 0])
 
     def _view(self, obs: Tensor) -> Tensor:
         """[M, channels, X, Y]"""

@@ -27,9 +27,13 @@ from plugins.interpreters._augment import Augmenter
 from plugins.interpreters._evidence import Meaning, meanings
 from plugins.interpreters._meaning import ALWAYS, Slots, expected_mask, planes, underfoot
 from plugins.interpreters._text_model import NUMBER_CODES, REQUIRES, TextModel
+from plugins.texts.wording import beyond, words_of
 
 OWN_INVALID = Path(__file__).parent.parent / "texts" / "grid" / "invalid-train.json"
 REPORT_EVERY = 25
+LONGEST = 2_000
+BEYOND = 0.3
+"""Trust in a sentence that names a number past all budgets ("a hundred times"): it is read as the largest budget."""
 POOL = 8
 """Batches that are drawn at a time."""
 
@@ -42,7 +46,7 @@ class Config:
     """Folder or name of a sentence-transformers model; empty: all-MiniLM-L6-v2 from the installed package."""
     layers: int = 3
     """How many of its upper layers are tuned; 0 leaves it as it is."""
-    steps: int = 1_200
+    steps: int = 700
     """Gradient steps, at most ``training.interpreter.iterations``."""
     batch: int = 32
     """Sentences per gradient step."""
@@ -95,7 +99,10 @@ class Reader(ConstraintInterpreter):
         }
 
     def encode(self, sentences: Sequence[str]) -> Tensor:
-        """[S, slots + 1]: probabilities of each slot, and of being a constraint at all. Remembered while frozen."""
+        """[S, slots + 2]: probabilities of each slot and of being a constraint, and trust in the numbers it names.
+
+        Remembered while frozen.
+        """
         if self.training:
             return self._probabilities(sentences)
         new = [s for s in dict.fromkeys(sentences) if s not in self._read]
@@ -106,19 +113,21 @@ class Reader(ConstraintInterpreter):
 
     @property
     def _width(self) -> int:
-        return sum(self.slots.sizes().values()) + 1
+        return sum(self.slots.sizes().values()) + 2
 
     def _probabilities(self, sentences: Sequence[str]) -> Tensor:
         out = self.logits(sentences)
         slots = [out[name].softmax(-1) for name in self.slots.sizes()]
-        return torch.cat([*slots, out["valid"].softmax(-1)[:, 1:]], dim=-1)
+        largest = max(self.slots.distance, self.slots.threshold)
+        trust = [[BEYOND if beyond(words_of(sentence[:LONGEST]), largest) else 1.0] for sentence in sentences]
+        return torch.cat([*slots, out["valid"].softmax(-1)[:, 1:], torch.tensor(trust)], dim=-1)
 
     def initial_state(self, rows: int) -> State:
         """Which entities were entered in this episode."""
         return (torch.zeros(rows, len(self.spec.entities)),)
 
     def step(self, inputs: InterpreterInput, state: State) -> tuple[Interpretation, State]:
-        code, valid = inputs.code[:, :-1], inputs.code[:, -1]
+        code, valid, trust = inputs.code[:, :-2], inputs.code[:, -2], inputs.code[:, -1]
         meaning = self.slots.unpack(code)
         visited = torch.maximum(state[0], underfoot(inputs.obs, self.spec).float())
         mask = expected_mask(meaning, planes(inputs.obs, self.spec), visited)
@@ -126,7 +135,7 @@ class Reader(ConstraintInterpreter):
         values = torch.arange(self.slots.threshold, dtype=code.dtype)
         threshold = (meaning["threshold"] * values).sum(-1)
         sure = torch.stack([p.amax(-1) for name, p in meaning.items() if name != "first"]).prod(0)
-        return Interpretation(mask * is_constraint[:, None, None], threshold, valid * sure), (visited,)
+        return Interpretation(mask * is_constraint[:, None, None], threshold, valid * sure * trust), (visited,)
 
     def train(self, mode: bool = True) -> Reader:
         self._read = {}

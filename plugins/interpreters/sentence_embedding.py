@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from framework.hookspecs import hookimpl
-from framework.interfaces import ConstraintInterpreter, EnvSpec, Interpretation, InterpreterInput, State
+from framework.interfaces import ConstraintInterpreter, EnvSpec, Interpretation, InterpreterInput, Labels, State
 from plugins.interpreters._grid_mask import GridMask
 from plugins.interpreters._text_model import REQUIRES, TextModel
 
@@ -122,6 +122,9 @@ class SentenceEmbedding(ConstraintInterpreter):
     def step(self, inputs: InterpreterInput, state: State) -> tuple[Interpretation, State]:
         mask, state = self.mask(inputs.obs, inputs.code[:, :-1], state)
         return Interpretation(mask, inputs.code[:, -1]), state
+
+    def loss(self, inputs: InterpreterInput, labels: Labels, episode_start: Tensor) -> Tensor:
+        return self.mask.loss(inputs, labels, episode_start)
 
 
 @hookimpl

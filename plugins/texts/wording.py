@@ -7,6 +7,8 @@ import re
 FORMS = {"lavas": "lava", "waters": "water", "watery": "water", "grassy": "grass", "grasses": "grass"}
 CARDINALS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight")
 ORDINALS = ("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+LARGE = ("nine", "ten", "eleven", "twelve", "fifteen", "twenty", "thirty", "fifty", "hundred", "thousand", "million")
+"""Numbers past eight; no constraint of these worlds needs one."""
 TIMES = {"once": 1, "twice": 2, "thrice": 3}
 SUFFIX = {1: "st", 2: "nd", 3: "rd"}
 _WORD = re.compile(r"[A-Za-z]+(?:'[a-z]+)?|\d+[a-z]*|[^\sA-Za-z\d]")
@@ -34,6 +36,15 @@ def number_of(word: str) -> int | None:
         return TIMES[word]
     digits = re.fullmatch(r"(\d)(st|nd|rd|th)?", word)
     return int(digits.group(1)) if digits and int(digits.group(1)) <= 8 else None
+
+
+def beyond(words: list[str], largest: int) -> bool:
+    """Does the sentence name a number that is larger than anything a constraint here can say?"""
+    for word in words:
+        digits = re.match(r"\d+", word)
+        if word.lower() in LARGE or (digits and int(digits.group()) > largest):
+            return True
+    return False
 
 
 def say_number(value: int, like: str, digits: bool) -> str:
