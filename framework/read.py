@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -159,6 +160,34 @@ def _score_folder(trained: Trained, folder: Path, split: str, steps: int, consol
     for kind, values in found.items():
         table.add_row(kind, *(text.format(values[name]) for name, _, text in READING))
     console.print(table)
+    _flagged(trained, env, folder / f"invalid-{split}.json", console)
+
+
+@torch.no_grad()
+def _flagged(trained: Trained, env: ConstraintEnv, file: Path, console: Console) -> None:
+    """If the folder has sentences that are no constraints: how many are noticed, and how many real ones doubted."""
+    if not file.is_file():
+        return
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        invalid = [str(sentence) for sentences in content.values() for sentence in sentences]
+    except (ValueError, AttributeError, TypeError) as error:
+        raise UserError(Problem(f"is not label -> list of sentences: {error}", where=str(file))) from None
+    interpreter = trained.interpreter(env)
+    obs = env.reset().obs[:1]
+
+    def unsure(sentences: Sequence[str]) -> int:
+        code = interpreter.encode([s[:LONGEST] for s in sentences])
+        rows = len(sentences)
+        seen, _ = interpreter.step(
+            InterpreterInput(obs.expand(rows, *obs.shape[1:]), code), interpreter.initial_state(rows)
+        )
+        return 0 if seen.confidence is None else int((seen.confidence < UNSURE).sum())
+
+    console.print(
+        f"unsure (below {UNSURE:.0%}) about {unsure(invalid)} of {len(invalid)} sentences that are no constraints, "
+        f"and about {unsure(env.sentences)} of {len(env.sentences)} that are"
+    )
 
 
 if __name__ == "__main__":

@@ -191,3 +191,20 @@ def test_the_fast_loss_is_the_plain_one(memory):
     fast = interpreter.loss(inputs, labels, walks.episode_start)
     plain = ConstraintInterpreter.loss(interpreter, inputs, labels, walks.episode_start)
     assert torch.allclose(fast, plain, atol=1e-6)
+
+
+def test_several_constraints_masks_add_and_thresholds_stay_apart():
+    """K = 2: one row per sentence for the interpreter, one combined mask for the policy, one budget per constraint."""
+    from framework.agent import Agent, labels_for
+
+    catalog = PluginHost().catalog
+    oracle, walker = catalog.get("interpreter", "oracle").cls, catalog.get("policy", "random_walk").cls
+    env = world("mixed", rows=12, constraints=2)
+    interpreter = oracle(None, env.spec)
+    agent = Agent(env, interpreter, walker(None, env.spec))
+    now, truth = env.reset(), env.labels()
+    inputs, mind = agent.perceive(now, agent.fresh_mind(), agent.no_action(), labels_for(interpreter, env))
+    assert torch.equal(inputs.mask, truth.mask.sum(1))
+    assert torch.equal(mind.ledger.threshold, truth.threshold)
+    assert torch.equal(inputs.threshold, truth.threshold.amin(1))
+    assert torch.equal(inputs.budget, -(truth.threshold[:, :, None, None] * truth.mask).sum(1))
