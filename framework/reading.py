@@ -22,6 +22,8 @@ from framework.seeding import derive, generator
 WINDOW = 100
 """Steps of history that an interpreter with memory is trained on at a time."""
 VALIDATION_ROWS = 2_000
+GLIMPSES, SPAN = 8, 100
+"""Observations of each episode in a minibatch, and how far apart at most."""
 
 
 def learn_to_read(
@@ -170,12 +172,21 @@ class _Batches:
     def draw(self, count: int, stream: torch.Generator, held_out: bool) -> Walks:
         places = self._held if held_out else self._train
         if not self.recurrent:
-            t, r = places[torch.randint(len(places), (count,), generator=stream)].unbind(-1)
+            t, r = self._glimpses(places, count, stream)
             return map_tensors(self.walks, lambda column: column[t, r].unsqueeze(0))
         windows = max(8, count // self.window)
         t, r = places[torch.randint(len(places), (windows,), generator=stream)].unbind(-1)
         steps = t + torch.arange(self.window)[:, None]  # [W, B]
         return map_tensors(self.walks, lambda column: column[steps, r])
+
+    def _glimpses(self, places: Tensor, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Single steps from anywhere, several of each episode: reading a sentence is dear, looking is cheap."""
+        anchors = -(-count // GLIMPSES)
+        t, r = places[torch.randint(len(places), (anchors,), generator=stream)].unbind(-1)
+        later = torch.randint(SPAN, (GLIMPSES, anchors), generator=stream)
+        near = (t + later).clamp(max=len(self.walks.text) - 1)
+        near = torch.where(self.walks.text[near, r] == self.walks.text[t, r], near, t)  # the same sentence, or stay
+        return near.flatten()[:count], r.repeat(GLIMPSES)[:count]
 
 
 def _held_out(sentences: int, share: float, stream: torch.Generator) -> Tensor:

@@ -1,0 +1,52 @@
+"""Both critics, by plain regression on the rollout's value targets; shared by the trust-region optimizers."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from framework.interfaces import PolicyInput, PolicyNet
+from framework.interfaces.types import take
+
+
+class Critics:
+    """Adam on the squared errors of the two values, for some passes over each rollout."""
+
+    def __init__(self, policy: PolicyNet, learning_rate: float, epochs: int, minibatch: int) -> None:
+        self.policy, self.epochs, self.minibatch = policy, epochs, minibatch
+        self._parameters = list(policy.critic_parameters())
+        self._adam = torch.optim.Adam(self._parameters, lr=learning_rate) if self._parameters else None
+        self._generator = torch.Generator().manual_seed(0)
+
+    def fit(self, inputs: PolicyInput, target: Tensor, cost_target: Tensor) -> float:
+        """Returns the last minibatch's error."""
+        if self._adam is None:
+            return 0.0
+        error = torch.zeros(())
+        for _ in range(self.epochs):
+            for rows in torch.randperm(len(target), generator=self._generator).split(self.minibatch):
+                values = self.policy.values(take(inputs, rows))
+                error = F.mse_loss(values.reward, target[rows]) + F.mse_loss(values.cost, cost_target[rows])
+                self._adam.zero_grad()
+                error.backward()
+                self._adam.step()
+        return float(error.detach())
+
+    def state_dict(self) -> dict[str, Tensor]:
+        tensors = {"generator": self._generator.get_state()}
+        for i, state in (self._adam.state_dict()["state"] if self._adam else {}).items():
+            tensors |= {f"adam.{i}.{name}": value for name, value in state.items()}
+        return tensors
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        self._generator.set_state(state["generator"])
+        if self._adam is None:
+            return
+        adam = self._adam.state_dict()
+        adam["state"] = {}
+        for name, value in state.items():
+            if name.startswith("adam."):
+                _, i, field = name.split(".")
+                adam["state"].setdefault(int(i), {})[field] = value.clone()
+        self._adam.load_state_dict(adam)

@@ -1,0 +1,211 @@
+"""What trust-region optimizers share: gradients, Fisher products, line search, critics, and a log of promise and fact.
+
+A subclass says which step to take (``direction``). Units: surrogates are means per *step*, so the constraint's
+c = J_C - d, which is per episode, is divided by the mean episode length before it meets the gradient of cost.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from framework.interfaces import Distribution, Metrics, PolicyInput, PolicyNet, Rollout, SafeOptimizer, kl
+from framework.interfaces.types import flatten, take
+from plugins.optimizers._critics import Critics
+from plugins.optimizers._trust_region import Quadratic, conjugate_gradient
+
+
+@dataclass(frozen=True)
+class NaturalConfig:
+    """Settings of every trust-region optimizer."""
+
+    kl_radius: float = 1e-2
+    """Trust region delta: mean KL divergence of an update (the paper: 1e-3)."""
+    damping: float = 1e-2
+    """Added to the Fisher matrix, everywhere."""
+    cg_iterations: int = 10
+    """Products with the Fisher matrix for each of the two linear systems."""
+    fisher_share: float = 0.2
+    """Random share of the samples that the Fisher matrix is estimated on."""
+    backtracks: int = 12
+    """Times that the line search may shrink a step."""
+    shrink: float = 0.8
+    """By how much."""
+    critic_learning_rate: float = 1e-3
+    """Adam's step size for the critics."""
+    critic_epochs: int = 5
+    """Passes of the critics over a rollout."""
+    critic_minibatch: int = 500
+    """Steps per gradient step of the critics."""
+
+    def __post_init__(self) -> None:
+        for name in ("kl_radius", "critic_learning_rate"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be greater than 0, not {getattr(self, name)}")
+        for name in ("cg_iterations", "backtracks", "critic_epochs", "critic_minibatch"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.damping < 0 or not 0 < self.fisher_share <= 1 or not 0 < self.shrink < 1:
+            raise ValueError(f"damping must be >= 0, fisher_share in (0, 1] and shrink in (0, 1): {self}")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The decisions of a rollout, flat."""
+
+    inputs: PolicyInput
+    action: Tensor  # [B]
+    log_prob: Tensor  # [B]
+    advantage: Tensor  # [B] standardised
+    cost_advantage: Tensor  # [B] centred, in cost per step
+    target: Tensor  # [B]
+    cost_target: Tensor  # [B]
+
+
+class NaturalOptimizer(SafeOptimizer):
+    """Base of trpo, pcpo, cpo, trpo_lagrangian and fpo."""
+
+    config: NaturalConfig
+
+    def __init__(self, config: NaturalConfig, policy: PolicyNet) -> None:
+        super().__init__(config, policy)
+        self._actor = [p for p in policy.actor_parameters() if p.requires_grad]
+        if not self._actor:
+            raise ValueError(f"policy '{policy.name}' has no actor parameters to optimise")
+        self._critics = Critics(policy, config.critic_learning_rate, config.critic_epochs, config.critic_minibatch)
+        self._generator = torch.Generator().manual_seed(1)
+
+    @abstractmethod
+    def direction(self, problem: Quadratic) -> tuple[Tensor, str]:
+        """The step to try, and a word for the case it was."""
+
+    def objective(self, batch: Batch) -> Tensor:
+        """[B]: the advantage whose surrogate is maximised."""
+        return batch.advantage
+
+    def before(self, rollout: Rollout) -> Metrics:
+        """Called first in each update; Lagrangian methods move their multiplier here."""
+        return {}
+
+    def acceptable(self, case: str, c: float, gain: float, cost_change: float) -> bool:
+        """Does the line search take a step with these surrogate changes? KL is checked apart."""
+        return gain >= 0
+
+    def update(self, rollout: Rollout) -> Metrics:
+        metrics = self.before(rollout)
+        batch = _flat(rollout)
+        c = rollout.violation / rollout.episode_length
+        with torch.no_grad():
+            old = self.policy.distribution(batch.inputs)
+        goal = self.objective(batch)
+        problem, residual = self._problem(batch, goal, c)
+        step, case = self.direction(problem)
+        done = self._search(batch, goal, old, step, case, c)
+        metrics |= done | {
+            "promised_gain": float(problem.g @ step),
+            "promised_cost": float(problem.b @ step),
+            "promised_kl": 0.5 * float(step @ self._product(step)),
+            "violation_per_step": c,
+            "cg_residual": residual,
+            f"case_{case}": 1.0,
+        }
+        metrics["value_error"] = self._critics.fit(batch.inputs, batch.target, batch.cost_target)
+        self._forget()
+        return metrics
+
+    def _problem(self, batch: Batch, goal: Tensor, c: float) -> tuple[Quadratic, float]:
+        ratio = torch.exp(self.policy.distribution(batch.inputs).log_prob(batch.action) - batch.log_prob)
+        g = self._gradient((ratio * goal).mean(), keep=True)
+        b = self._gradient((ratio * batch.cost_advantage).mean())
+        self._prepare_fisher(batch.inputs)
+        inverse_g, residual_g = conjugate_gradient(self._product, g, self.config.cg_iterations)
+        inverse_b, residual_b = conjugate_gradient(self._product, b, self.config.cg_iterations)
+        image_g, image_b = self._product(inverse_g), self._product(inverse_b)
+        # q and s as w'Hw: never negative, whatever the residual of CG.
+        q, s, r = float(inverse_g @ image_g), float(inverse_b @ image_b), float(inverse_g @ image_b)
+        problem = Quadratic(g, b, inverse_g, inverse_b, q, r, s, c, self.config.kl_radius)
+        return problem, max(residual_g, residual_b)
+
+    def _prepare_fisher(self, inputs: PolicyInput) -> None:
+        """Gradient of KL(fixed || policy) on a random share of the samples, ready to be differentiated again."""
+        rows = len(inputs.obs)
+        picked = torch.randperm(rows, generator=self._generator)[: max(1, int(rows * self.config.fisher_share))]
+        new = self.policy.distribution(take(inputs, picked))
+        divergence = kl(new.detach(), new).mean()
+        grads = torch.autograd.grad(divergence, self._actor, create_graph=True, allow_unused=True)
+        self._slope: Tensor | None = _join(grads, self._actor)
+
+    def _product(self, vector: Tensor) -> Tensor:
+        """(Fisher + damping) times a vector."""
+        assert self._slope is not None
+        grads = torch.autograd.grad(self._slope @ vector, self._actor, retain_graph=True, allow_unused=True)
+        return _join(grads, self._actor).detach() + self.config.damping * vector
+
+    def _forget(self) -> None:
+        self._slope = None
+
+    def _gradient(self, value: Tensor, keep: bool = False) -> Tensor:
+        grads = torch.autograd.grad(value, self._actor, retain_graph=keep, allow_unused=True)
+        return _join(grads, self._actor).detach()
+
+    @torch.no_grad()
+    def _search(self, batch: Batch, goal: Tensor, old: Distribution, step: Tensor, case: str, c: float) -> Metrics:
+        """Shrink the step until KL, cost and reward are as they should be; else put the old weights back."""
+        start = nn.utils.parameters_to_vector(self._actor)
+        share = 1.0
+        for _ in range(self.config.backtracks):
+            nn.utils.vector_to_parameters(start + share * step, self._actor)
+            new = self.policy.distribution(batch.inputs)
+            ratio = torch.exp(new.log_prob(batch.action) - batch.log_prob)
+            gain = float(((ratio - 1) * goal).mean())
+            cost_change = float(((ratio - 1) * batch.cost_advantage).mean())
+            divergence = float(kl(old, new).mean())
+            finite = all(map(math.isfinite, (gain, cost_change, divergence)))
+            if finite and divergence <= self.config.kl_radius and self.acceptable(case, c, gain, cost_change):
+                entropy = float(new.entropy().mean())
+                return {
+                    "gain": gain,
+                    "cost_change": cost_change,
+                    "kl": divergence,
+                    "accepted": share,
+                    "entropy": entropy,
+                }
+            share *= self.config.shrink
+        nn.utils.vector_to_parameters(start, self._actor)
+        return {"gain": 0.0, "cost_change": 0.0, "kl": 0.0, "accepted": 0.0, "entropy": float(old.entropy().mean())}
+
+    def state_dict(self) -> dict[str, Tensor]:
+        tensors = {f"critics.{name}": value for name, value in self._critics.state_dict().items()}
+        return tensors | {"generator": self._generator.get_state()}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        self._generator.set_state(state["generator"])
+        self._critics.load_state_dict(
+            {name.removeprefix("critics."): value for name, value in state.items() if name.startswith("critics.")}
+        )
+
+
+def _flat(rollout: Rollout) -> Batch:
+    """Decisions only; reward advantages standardised, cost advantages centred and never rescaled."""
+    keep = rollout.valid.flatten().nonzero().squeeze(-1)
+    columns = (rollout.advantage, rollout.cost_advantage, rollout.value_target, rollout.cost_value_target)
+    advantage, cost_advantage, target, cost_target = (column.flatten()[keep] for column in columns)
+    return Batch(
+        inputs=take(flatten(rollout.inputs), keep),
+        action=rollout.action.flatten(0, 1)[keep],
+        log_prob=rollout.log_prob.flatten()[keep],
+        advantage=(advantage - advantage.mean()) / (advantage.std() + 1e-8),
+        cost_advantage=cost_advantage - cost_advantage.mean(),
+        target=target,
+        cost_target=cost_target,
+    )
+
+
+def _join(grads: tuple[Tensor | None, ...], parameters: list[nn.Parameter]) -> Tensor:
+    return torch.cat([
+        (torch.zeros_like(p) if grad is None else grad).reshape(-1) for grad, p in zip(grads, parameters, strict=True)
+    ])  # fmt: skip

@@ -1,0 +1,50 @@
+"""PCPO (Yang et al., 2020): a step for reward, then a projection onto the constraint. The paper's optimizer.
+
+    x = a H^-1 g - max(0, (a r + c) / s) H^-1 b,   a = sqrt(2 delta / q)        (KL projection; L2 likewise)
+
+The projection leaves the trust region in about a quarter of random problems, so the whole step is shrunk until
+KL <= delta. While the constraint is met, reward must not fall and cost must stay within its slack; while it is broken,
+cost must not rise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor
+
+from framework.hookspecs import hookimpl
+from framework.interfaces import SafeOptimizer
+from plugins.optimizers._natural import NaturalConfig, NaturalOptimizer
+from plugins.optimizers._trust_region import Quadratic, pcpo_step
+
+
+@dataclass(frozen=True)
+class Config(NaturalConfig):
+    """Settings of PCPO."""
+
+    projection: Literal["kl", "l2"] = "kl"
+    """Metric of the projection; the paper found kl better."""
+
+
+class PCPO(NaturalOptimizer):
+    """Projection-based constrained policy optimization, KL or L2 projection."""
+
+    name = "pcpo"
+    Config = Config
+    config: Config
+
+    def direction(self, problem: Quadratic) -> tuple[Tensor, str]:
+        needed = problem.reach * problem.r + problem.c > 0
+        return pcpo_step(problem, self.config.projection), "projected" if needed else "free"
+
+    def acceptable(self, case: str, c: float, gain: float, cost_change: float) -> bool:
+        if c > 0:
+            return cost_change <= 0
+        return gain >= 0 and cost_change <= -c
+
+
+@hookimpl
+def heed_components() -> list[type[SafeOptimizer]]:
+    return [PCPO]
