@@ -30,18 +30,6 @@ class Mind:
     interpreter: State
     policy: State
 
-    def tensors(self) -> dict[str, Tensor]:
-        """For a checkpoint."""
-        books = {f"ledger.{f.name}": getattr(self.ledger, f.name) for f in dataclasses.fields(self.ledger)}
-        states = {"interpreter": self.interpreter, "policy": self.policy}
-        return books | {f"{name}.{i}": t for name, state in states.items() for i, t in enumerate(state)}
-
-    def restored(self, tensors: dict[str, Tensor]) -> Mind:
-        """Undo of ``tensors``, with this mind as the pattern."""
-        books = Ledger(**{f.name: tensors[f"ledger.{f.name}"] for f in dataclasses.fields(self.ledger)})
-        interpreter = tuple(tensors[f"interpreter.{i}"] for i in range(len(self.interpreter)))
-        return Mind(books, interpreter, tuple(tensors[f"policy.{i}"] for i in range(len(self.policy))))
-
 
 class Agent:
     """Turns what an environment shows into what a policy gets. Holds no state of its own: that is the Mind."""

@@ -51,6 +51,8 @@ class Catalog:
         entry = self._entries.get((kind, name))
         if entry is None:
             elsewhere = [k for k, n in self._entries if n == name]
+            if elsewhere and self._entries[elsewhere[0], name].cls is None:  # not importable, so its kind is a guess
+                return self.find(elsewhere[0], name)
             if elsewhere:
                 return Problem(f"'{name}' is a plugin of kind {elsewhere[0]}, not {kind}")
             hint = "; a plugin failed to load" if self.incomplete else did_you_mean(name, self.names(kind))

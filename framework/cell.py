@@ -62,10 +62,17 @@ class RunSpec:
     @property
     def id(self) -> str:
         """Readable and unique: plugins, seed, and the hash of everything that determines the run."""
-        text = json.dumps(self.as_dict(), sort_keys=True, separators=(",", ":"))
+        text = json.dumps(_plain(self.as_dict()), sort_keys=True, separators=(",", ":"), default=str)
         digest = hashlib.sha256(text.encode()).hexdigest()[:12]
         names = [getattr(self.cell, kind).plugin for kind in ("env", "interpreter", "policy", "optimizer")]
         return "-".join([*names, f"s{self.seed}", digest])
+
+
+def _plain(value: Any) -> Any:
+    """Mappings with text keys all the way down, so that they can be sorted."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def build_cell(raw: Mapping[str, Any], catalog: Catalog, notes: Notes, path: str = "") -> Cell | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,9 @@ class Study:
     runs: tuple[RunSpec, ...]
     host: PluginHost
     plugins: tuple[PluginRef, ...]
+
+
+RESERVED = ("cells", "interpreters")
 
 
 class TooManyCells(UserError):
@@ -68,6 +72,8 @@ def _registry(source: Source, notes: Notes) -> Registry:
             if trial is not None:
                 sections[key] = getattr(trial, key)
     name = sections.get("study", "")
+    if name in RESERVED:
+        notes.add("study", f"'{name}' is the name of a folder that runs use; choose another", "registry")
     if isinstance(name, str) and (not name.strip() or set(name) & set('/\\:*?"<>|\0') or name.startswith(".")):
         if "study" in sections:
             notes.add("study", f"'{name}' cannot name a folder; use letters, digits, - and _", "registry")
@@ -105,7 +111,7 @@ def _plugin_refs(source: Source, folder: Path, notes: Notes) -> tuple[PluginRef,
     for i, item in enumerate(entries):
         entry = convert(PluginEntry, item, f"plugins.{i}", notes, "registry")
         if entry is not None:
-            path = str((folder / entry.path).resolve()) if entry.path else None
+            path = os.path.abspath(folder / entry.path) if entry.path else None
             refs.append(PluginRef(path, entry.module, source.locate(f"plugins.{i}")))
     return tuple(refs)
 
@@ -210,6 +216,9 @@ class _Checker:
         before = len(self.notes.problems)
         points = grid.expand(ablation, path, self.notes)
         raw, made = self._raw(base), []
+        of_base = Notes()
+        build_cell(raw, self.host.catalog, of_base)
+        base_problems = {(problem.path, problem.message) for problem in of_base.problems}
         seeds = self._seeds(
             (f"{path}.seeds", ablation.seeds),
             (f"experiments.{ablation.base}.seeds", base.seeds),
@@ -219,9 +228,8 @@ class _Checker:
             notes = Notes()
             cell = build_cell(self._changed(raw, point.changes, notes), self.host.catalog, notes)
             for problem in notes.problems:
-                spot = point.locate(problem.path)
-                if spot is not None:  # a mistake of the base itself is told at the base
-                    self.notes.add(spot, problem.message, problem.owner)
+                if (problem.path, problem.message) not in base_problems:  # those are told at the base itself
+                    self.notes.add(point.locate(problem.path), problem.message, problem.owner)
             if cell is not None:
                 made.append(GridCell(point.name, name, point.changes, cell, seeds, point.baseline))
         if len(self.notes.problems) == before and points and not any(p.baseline for p in points):

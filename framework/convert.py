@@ -110,8 +110,14 @@ def _coerce_tuple(args: tuple[Any, ...], value: object, path: str, notes: Notes,
 
 
 def _coerce_scalar(hint: Any, value: object, path: str, notes: Notes, owner: str) -> Any:
+    if hint not in (int, float, bool, str):
+        raise TypeError(f"{path}: settings of type {hint} cannot come from YAML")  # class_faults refuses such plugins
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            notes.add(path, "expected a finite number, got one that is far too large", owner)
+            return value
     if hint is int and isinstance(value, float) and value.is_integer():
         return int(value)  # 1e6 is a float in YAML; as a count of steps it means 1000000
     if isinstance(value, bool) != (hint is bool) or not isinstance(value, hint):
@@ -123,6 +129,20 @@ def _coerce_scalar(hint: Any, value: object, path: str, notes: Notes, owner: str
 
 def join(path: str, key: object) -> str:
     return f"{path}.{key}" if path else str(key)
+
+
+def from_yaml(hint: Any) -> bool:
+    """Can values of this type be written in YAML and checked here?"""
+    origin, args = get_origin(hint), get_args(hint)
+    if hint in (Any, int, float, bool, str, type(None)) or origin is Literal:
+        return True
+    if dataclasses.is_dataclass(hint):
+        return all(from_yaml(h) for h in get_type_hints(hint).values())
+    if origin in (Union, types.UnionType):
+        return all(map(from_yaml, args))
+    if origin is tuple:
+        return all(from_yaml(a) for a in args if a is not Ellipsis)
+    return origin in (dict, Mapping) and from_yaml(args[1])
 
 
 _NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "null"}

@@ -83,7 +83,8 @@ def evaluate(
             done = {"reward": reward, "discounted": discounted, "cost": cost, "length": length}
             done |= {"ceiling": ceiling, "discounted_ceiling": discounted_ceiling}
             rule = {"threshold": before.threshold, "kind": before.kind}  # now's may be the next episode's already
-            columns.append({k: v[rows] for k, v in (done | rule).items()})
+            done |= rule | {"order": played * env.rows + torch.arange(env.rows)}
+            columns.append({k: v[rows] for k, v in done.items()})
         played = played + now.done
         keep = ~now.done
         reward, discounted, length, cost = reward * keep, discounted * keep, length * keep, cost * keep[:, None]
@@ -93,7 +94,9 @@ def evaluate(
         _, _, ledger = mind.ledger.charge(now.touched)
         mind = dataclasses.replace(mind, ledger=ledger)
         inputs, mind = agent.perceive(now, mind, action, labels_for(agent.interpreter, env))
-    return Result(**{f.name: torch.cat([c[f.name] for c in columns])[:episodes] for f in dataclasses.fields(Result)})
+    # By number within the row, not by when they ended: cutting off the last to end would favour short episodes.
+    order = torch.cat([c["order"] for c in columns]).argsort()[:episodes]
+    return Result(**{f.name: torch.cat([c[f.name] for c in columns])[order] for f in dataclasses.fields(Result)})
 
 
 def _share(got: Tensor, best: Tensor) -> float:

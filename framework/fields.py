@@ -22,7 +22,7 @@ class FieldDoc:
 
 def describe_fields(cls: type) -> list[FieldDoc]:
     """The settings of a config dataclass, each with the docstring that follows it in the source."""
-    texts = _docstrings(cls)
+    texts = {name: text for base in reversed(cls.__mro__) for name, text in _docstrings(base).items()}
     return [
         FieldDoc(f.name, str(f.type), _default(f), texts.get(f.name, "")) for f in dataclasses.fields(cls) if f.init
     ]
@@ -49,6 +49,8 @@ def _word(value: Any) -> str:
 
 
 def _docstrings(cls: type) -> dict[str, str]:
+    if not dataclasses.is_dataclass(cls):
+        return {}
     try:
         body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
     except (OSError, TypeError, SyntaxError, IndentationError):

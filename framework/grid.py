@@ -42,10 +42,13 @@ class Point:
     origin: str  # "ablations.masks.axes" or "ablations.masks.variants.no_mask"
     baseline: bool
 
-    def locate(self, path: str) -> str | None:
-        """The place in the file that set ``path``, if this point did."""
-        owners = [change for change in self.changes if path == change or path.startswith(f"{change}.")]
-        return f"{self.origin}.{max(owners, key=len)}" if owners else None
+    def locate(self, path: str) -> str:
+        """The place in the file that a problem at ``path`` comes from: the change nearest to it."""
+        within = [change for change in self.changes if path == change or path.startswith(f"{change}.")]
+        beside = [change for change in self.changes if change.startswith(f"{path}.")]
+        beside += [change for change in self.changes if change.split(".")[0] == path.split(".")[0]]
+        owners = sorted(within, key=len, reverse=True) or beside or list(self.changes)
+        return f"{self.origin}.{owners[0]}" if owners else self.origin
 
 
 def count(ablation: Ablation) -> int:
@@ -74,8 +77,10 @@ def _product(ablation: Ablation, path: str, notes: Notes) -> list[Point]:
             notes.add(f"{path}.axes.{axis}", "the grid is empty: this axis has no values", "ablations")
         else:
             axes[axis] = list(values)
-    excluded: list[Mapping[str, Any]] = list(ablation.exclude)
-    wanted = ablation.baseline if isinstance(ablation.baseline, Mapping) else None
+    excluded: list[Mapping[str, Any]] = [{str(k): v for k, v in rule.items()} for rule in ablation.exclude]
+    if isinstance(ablation.baseline, str) and not ablation.variants:
+        notes.add(f"{path}.baseline", "the baseline of axes is a mapping {dotted path: value}", "ablations")
+    wanted = {str(k): v for k, v in ablation.baseline.items()} if isinstance(ablation.baseline, Mapping) else None
     rules = [(f"{path}.exclude.{i}", rule) for i, rule in enumerate(excluded)]
     if ablation.axes:
         rules += [(f"{path}.baseline", wanted)] if wanted else []
@@ -105,6 +110,8 @@ def _variants(ablation: Ablation, path: str, notes: Notes) -> list[Point]:
     if not ablation.variants:
         return []
     named = ablation.baseline if isinstance(ablation.baseline, str) else None
+    if isinstance(ablation.baseline, Mapping) and not ablation.axes:
+        notes.add(f"{path}.baseline", "the baseline of variants is the name of one of them", "ablations")
     if named is not None and named not in (*ablation.variants, ablation.base):
         known = [*ablation.variants, ablation.base]
         notes.add(f"{path}.baseline", f"no variant is called '{named}'{did_you_mean(named, known)}", "ablations")
@@ -113,7 +120,8 @@ def _variants(ablation: Ablation, path: str, notes: Notes) -> list[Point]:
         if not isinstance(changes, Mapping) or not changes:
             notes.add(f"{path}.variants.{name}", "a variant is a mapping of dotted path to value", "ablations")
         else:
-            points.append(Point(name, dict(changes), f"{path}.variants.{name}", name == named))
+            plain = {str(key): value for key, value in changes.items()}
+            points.append(Point(name, plain, f"{path}.variants.{name}", name == named))
     return points
 
 

@@ -69,8 +69,10 @@ def launch(
     readers = [Task("interpreter", group[0]) for file, group in shared.items() if not file.is_file()]
     _run_tasks(readers, runs_dir, plugins, workers, watch, outcome)
     for group in shared.values():
-        if group[0].id in outcome.failed:
-            outcome.failed |= {run.id: outcome.failed[group[0].id] for run in group}
+        for run in group[1:] if group[0].id in outcome.failed else ():
+            error = f"its interpreter failed with {', '.join(group[0].labels)}: {outcome.failed[group[0].id]}"
+            outcome.failed[run.id] = error
+            watch(run.id, "failed", {"error": error, "kind": "cell"})
     cells = [Task("cell", run) for run in todo if run.id not in outcome.failed]
     _run_tasks(cells, runs_dir, plugins, workers, watch, outcome)
     return outcome
@@ -101,7 +103,7 @@ def _listen(worker: _Worker, watch: Watch, outcome: Outcome) -> None:
     task = worker.task
     try:
         event, details = worker.pipe.recv()
-    except EOFError:
+    except (EOFError, OSError):  # closed, or reset because it died with the job unread
         worker.process.join()
         code = worker.process.exitcode
         how = f"killed by signal {-code}" if code and code < 0 else f"exit code {code}"
@@ -172,7 +174,12 @@ def _one_thread() -> Any:
 
 
 def _work(pipe: Connection, runs_dir: Path, plugins: tuple[PluginRef, ...]) -> None:
-    """Main function of a worker process."""
+    """Main function of a worker process. When the parent is gone there is nobody to work for."""
+    with contextlib.suppress(BrokenPipeError, EOFError, ConnectionResetError):
+        _serve(pipe, runs_dir, plugins)
+
+
+def _serve(pipe: Connection, runs_dir: Path, plugins: tuple[PluginRef, ...]) -> None:
     import signal
 
     import torch
@@ -203,6 +210,8 @@ def _work(pipe: Connection, runs_dir: Path, plugins: tuple[PluginRef, ...]) -> N
             pipe.send(("done", {"result": result}))
         except UserError as error:
             pipe.send(("failed", {"error": str(error), "traceback": ""}))
+        except BrokenPipeError:
+            raise
         except Exception as error:
             text = f"{type(error).__name__}: {error}"
             pipe.send(("failed", {"error": text, "traceback": traceback.format_exc()}))

@@ -17,12 +17,14 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
 
 import pluggy
 
+import framework
 from framework import hookspecs
 from framework.catalog import Catalog, Entry
+from framework.convert import from_yaml
 from framework.errors import Problem, UserError
 from framework.hookspecs import ENTRY_POINT_GROUP, PROJECT, RunInfo, RunObserver
 from framework.interfaces import ConstraintEnv, ConstraintInterpreter, PolicyNet, SafeOptimizer
@@ -41,6 +43,7 @@ FOLDERS: dict[Kind, str] = {
     "env": "envs",
 }
 NAME = re.compile(r"[a-z][a-z0-9_]*")
+LONGEST_PATH = 1_000
 
 
 @dataclass(frozen=True)
@@ -75,15 +78,19 @@ class PluginHost:
     def observers(self, run: RunInfo) -> Iterator[tuple[str, RunObserver]]:
         """The observers that want to watch this run, each with the origin of its plugin."""
         for impl in self._manager.hook.heed_observe.get_hookimpls():
-            observer = impl.function(run)
+            origin = self._origins[impl.plugin_name]
+            try:
+                observer = impl.function(*([run] if impl.argnames else []))
+            except Exception as error:
+                print(f"observer {origin} raised {type(error).__name__}: {error}; it is dropped", file=sys.stderr)
+                continue
             if observer is not None:
-                yield self._origins[impl.plugin_name], cast(RunObserver, observer)
+                yield origin, cast(RunObserver, observer)
 
     # Where plugins come from.
 
     def _load_builtins(self) -> None:
-        package = importlib.import_module("plugins")
-        root = Path(next(iter(package.__path__)))
+        root = _own_plugins()
         for kind, folder in FOLDERS.items():
             for file in sorted((root / folder).glob("[!_]*.py")):
                 module_name = f"plugins.{folder}.{file.stem}"
@@ -115,9 +122,10 @@ class PluginHost:
             return
         file = Path(ref.path or "")
         origin = str(file)
-        if not file.is_file():
-            what = "is a folder; name the .py file" if file.is_dir() else "no such file"
-            self.problems.append(Problem(f"plugin file {file}: {what}", where=ref.where))
+        if len(origin) > LONGEST_PATH or "\0" in origin or not file.is_file():
+            short = len(origin) <= LONGEST_PATH and "\0" not in origin
+            what = "is a folder; name the .py file" if short and file.is_dir() else "no such file"
+            self.problems.append(Problem(f"plugin file {origin[:LONGEST_PATH]}: {what}", where=ref.where))
             return
         self.external.append(origin)
         digest = hashlib.sha256(file.read_bytes()).hexdigest()[:12]
@@ -206,6 +214,19 @@ class PluginHost:
             self.problems.append(dataclasses.replace(problem, where=where))
 
 
+def _own_plugins() -> Path:
+    """Folder of the built-in plugins, made importable even where the working directory has a ``plugins`` of its own."""
+    home = Path(framework.__file__).resolve().parent.parent
+    loaded = sys.modules.get("plugins")
+    if loaded is None or str(home / "plugins") not in map(str, loaded.__path__):
+        for name in [name for name in sys.modules if name == "plugins" or name.startswith("plugins.")]:
+            del sys.modules[name]
+        sys.path.insert(0, str(home))
+        importlib.invalidate_caches()
+        importlib.import_module("plugins")
+    return home / "plugins"
+
+
 def import_file(file: Path) -> ModuleType:
     """Import a plugin file by its path, once: the same file is the same module however often it is named."""
     name = f"heed_plugin_{file.stem}_{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:8]}"
@@ -250,6 +271,11 @@ def _component_faults(cls: type[Component]) -> list[str]:
             f"Config.{field.name} needs a default value, so that the plugin can be named without settings"
             for field in dataclasses.fields(cls.Config)
             if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        ]
+        faults += [
+            f"Config.{name} is of type {hint}; use int, float, bool, str, Literal, tuple, dict or a dataclass of these"
+            for name, hint in get_type_hints(cls.Config).items()
+            if not from_yaml(hint)
         ]
     return faults
 

@@ -84,7 +84,7 @@ class Display:
 
 def _news(reading: bool, metrics: Mapping[str, float]) -> str:
     if reading:
-        return f"learning to read, loss {metrics['loss']:.3f}"
+        return "learning to read" + (f", loss {metrics['loss']:.3f}" if "loss" in metrics else "")
     if "reward" not in metrics:
         return ""
     return f"reward {metrics['reward']:.2f}  Δ_C {metrics['violation']:.2f}  {metrics['steps_per_second']:,.0f}/s"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -120,13 +121,13 @@ def _read_sentences(trained: Trained, sentences: Sequence[str], seed: int, conso
         code = interpreter.encode([sentence[:LONGEST]])
         seen, _ = interpreter.step(InterpreterInput(now.obs, code), interpreter.initial_state(1))
         threshold = float(seen.threshold[0])
-        line = f"at most {max(0, round(threshold))} times (h_C {threshold:.2f})"
+        line = f"at most {max(0, math.floor(threshold + 0.5))} times (h_C {threshold:.2f})"
         if seen.confidence is not None:
             sure = float(seen.confidence[0])
             line += f", {sure:.0%} sure" + (
                 "" if sure >= UNSURE else "; this may be no constraint, or not one it knows"
             )
-        console.print(f"[bold]{sentence[:200]}[/bold]")
+        console.print(sentence[:200], style="bold", markup=False)
         console.print(line, markup=False)
         console.print(draw(now.obs[0], seen.mask[0], env), markup=False)
 

@@ -85,7 +85,7 @@ class _GradientLesson:
         settings = self.settings
         self._resume()
         loss = torch.zeros(())
-        while self.step < settings.iterations and self.step - self.best_step < settings.patience:
+        while self.step < settings.iterations and not self._out_of_patience():
             loss = self._loss(self.batches.draw(settings.batch, self.stream, held_out=False))
             self.adam.zero_grad()
             loss.backward()
@@ -103,6 +103,11 @@ class _GradientLesson:
             "best_iteration": float(self.best_step),
             "held_out_loss": self.best_loss,
         }
+
+    def _out_of_patience(self) -> bool:
+        """Only after a look at the held-out sentences: before the first, nothing is known."""
+        waited = self.step - self.best_step >= self.settings.patience
+        return waited and self.step > 0 and self.step % self.settings.check_every == 0
 
     def _loss(self, batch: Walks) -> Tensor:
         used, where = torch.unique(batch.text, return_inverse=True)
@@ -128,6 +133,7 @@ class _GradientLesson:
             return
         tensors = {f"now.{k}": v for k, v in self.interpreter.state_dict().items()}
         tensors |= {f"best.{k}": v for k, v in self.best.items()} | {"stream": self.stream.get_state()}
+        tensors["torch"] = torch.get_rng_state()  # dropout draws from it
         for i, state in self.adam.state_dict()["state"].items():
             tensors |= {f"adam.{i}.{name}": value for name, value in state.items()}
         meta = {"step": self.step, "best_step": self.best_step, "best_loss": self.best_loss}
@@ -144,6 +150,7 @@ class _GradientLesson:
         self.interpreter.load_state_dict(part("now."))
         self.best = part("best.")
         self.stream.set_state(tensors["stream"])
+        torch.set_rng_state(tensors["torch"])
         adam = self.adam.state_dict()
         adam["state"] = {}
         for name, value in part("adam.").items():
@@ -161,7 +168,7 @@ class _Batches:
         usable = walks.episode_start.clone() if recurrent else torch.ones_like(walks.episode_start)
         if recurrent:
             self.window = min(WINDOW, len(walks.obs))
-            usable[len(walks.obs) - self.window + 1 :] = False
+            self._remaining = _remaining(walks.episode_start)
         is_held = held[walks.text]
         self._train, self._held = (usable & ~is_held).nonzero(), (usable & is_held).nonzero()
 
@@ -176,7 +183,8 @@ class _Batches:
             return map_tensors(self.walks, lambda column: column[t, r].unsqueeze(0))
         windows = max(8, count // self.window)
         t, r = places[torch.randint(len(places), (windows,), generator=stream)].unbind(-1)
-        steps = t + torch.arange(self.window)[:, None]  # [W, B]
+        # An episode shorter than the window is walked again: the next one may have a sentence of the other side.
+        steps = t + torch.arange(self.window)[:, None] % self._remaining[t, r]  # [W, B]
         return map_tensors(self.walks, lambda column: column[steps, r])
 
     def _glimpses(self, places: Tensor, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -187,6 +195,14 @@ class _Batches:
         near = (t + later).clamp(max=len(self.walks.text) - 1)
         near = torch.where(self.walks.text[near, r] == self.walks.text[t, r], near, t)  # the same sentence, or stay
         return near.flatten()[:count], r.repeat(GLIMPSES)[:count]
+
+
+def _remaining(episode_start: Tensor) -> Tensor:
+    """[T, R]: steps from here to the end of the episode, this one included."""
+    remaining = torch.ones(episode_start.shape, dtype=torch.int64)
+    for t in reversed(range(len(episode_start) - 1)):
+        remaining[t] = torch.where(episode_start[t + 1], 1, remaining[t + 1] + 1)
+    return remaining
 
 
 def _held_out(sentences: int, share: float, stream: torch.Generator) -> Tensor:

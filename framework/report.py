@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from framework.checkpoint import write_bytes
@@ -60,7 +61,9 @@ def _number(value: float | None) -> float:
 
 def table(title: str, made: Sequence[Row]) -> Table:
     """For the terminal. Intervals are 95 %; a star marks the baseline of an ablation."""
-    out = Table(title=title, title_justify="left", caption="95 % intervals over seeds (one seed: over episodes)")
+    out = Table(
+        title=escape(title), title_justify="left", caption="95 % intervals over seeds (one seed: over episodes)"
+    )
     out.add_column("system")
     for head in ("reward", "violations Δ_C", "violating", "steps", "of ceiling", "seeds"):
         out.add_column(head, justify="right")
@@ -71,11 +74,11 @@ def table(title: str, made: Sequence[Row]) -> Table:
                 out.add_section()
             group = row.cell.group
             if group != "experiments":
-                out.add_row(f"[dim]ablation {group}[/dim]")
+                out.add_row(f"[dim]ablation {escape(group)}[/dim]")
         v = row.values
         share = "-" if math.isnan(v["ceiling_share"]) else f"{v['ceiling_share']:.0%}"
         out.add_row(
-            row.cell.name + (" *" if row.cell.baseline else ""),
+            escape(row.cell.name) + (" *" if row.cell.baseline else ""),
             f"{v['reward']:.2f} [{v['reward_low']:.2f}, {v['reward_high']:.2f}]",
             f"{v['violation']:.2f} [{v['violation_low']:.2f}, {v['violation_high']:.2f}]",
             f"{v['violation_rate']:.0%}",
@@ -95,15 +98,6 @@ READING = (
     ("violation_auc", "cost AUC", "{:.2%}"),
     ("confidence", "sure", "{:.0%}"),
 )
-PAPER = {
-    # Yang et al. (2021), table of the constraint interpreter: cell accuracy, AUC, h_C MSE.
-    ("the paper", "budgetary"): {"cell_accuracy": 0.9606, "auc": 0.9817, "threshold_mse": 0.21},
-    ("the paper", "relational"): {"cell_accuracy": 0.8146, "auc": 0.9071, "threshold_mse": 0.04},
-    ("the paper", "sequential"): {"cell_accuracy": 0.9184, "auc": 0.9699, "threshold_mse": 0.0002},
-    ("the paper, rule-based", "budgetary"): {"cell_accuracy": 0.9586, "threshold_mse": 0.74},
-    ("the paper, rule-based", "relational"): {"cell_accuracy": 0.6549, "threshold_mse": 0.52},
-    ("the paper, rule-based", "sequential"): {"cell_accuracy": 0.9136, "threshold_mse": 0.22},
-}
 
 
 def reading_rows(study: Study, runs: Path) -> list[tuple[str, str, int, dict[str, tuple[float, float, float]]]]:
@@ -120,9 +114,9 @@ def reading_rows(study: Study, runs: Path) -> list[tuple[str, str, int, dict[str
 
 
 def reading_table(title: str, study: Study, runs: Path) -> Table:
-    """How well interpreters read unseen sentences on unseen maps, under what the paper reports for its own data."""
+    """How well interpreters read unseen sentences on unseen maps, under the reference rows that the study names."""
     out = Table(
-        title=title, title_justify="left", caption="mean over seeds [lowest, highest]; unseen sentences and maps"
+        title=title, title_justify="left", caption="mean over seeds (lowest to highest); unseen sentences and maps"
     )
     out.add_column("kind")
     out.add_column("interpreter")
@@ -133,13 +127,13 @@ def reading_table(title: str, study: Study, runs: Path) -> Table:
         if kind != last:
             if last:
                 out.add_section()
-            for (name, paper_kind), values in PAPER.items():
-                if paper_kind == kind:
-                    cells = [text.format(values[n]) if n in values else "" for n, _, text in READING]
-                    out.add_row(kind, f"[dim]{name}[/dim]", *cells, style="dim")
+            for known in study.report.reference:
+                if known.kind == kind:
+                    cells = [text.format(known.scores[n]) if n in known.scores else "" for n, _, text in READING]
+                    out.add_row(kind, escape(known.name), *cells, style="dim")
             last = kind
         cells = [_span(text, summary[name], seeds) for name, _, text in READING]
-        out.add_row(kind, system, *cells)
+        out.add_row(kind, escape(system), *map(escape, cells))
     return out
 
 
@@ -147,26 +141,37 @@ def _span(text: str, value: tuple[float, float, float], seeds: int) -> str:
     mean, low, high = value
     if math.isnan(mean):
         return "-"
-    return text.format(mean) + (f" [{text.format(low)}, {text.format(high)}]" if seeds > 1 else "")
+    return text.format(mean) + (f" ({text.format(low)} to {text.format(high)})" if seeds > 1 else "")
 
 
 def write(study: Study, runs: Path, console: Console) -> Path | None:
-    """Print the table and store it as CSV; where it went, or None if no run is finished."""
+    """Print the tables and store them as CSV; the folder they went to, or None if no run is finished."""
     made = rows(study, runs)
     if not made:
         return None
-    title = study.report.title or study.name
+    title, folder = study.report.title or study.name, runs / study.name
+    folder.mkdir(parents=True, exist_ok=True)
+    named = [{"group": row.cell.group, "system": row.cell.name, "seeds": row.seeds} | row.values for row in made]
+    _write_csv(folder / "acting.csv", COLUMNS, named)
     if "acting" in study.report.tables:
         console.print(table(title, made))
     if "reading" in study.report.tables:
         console.print(reading_table(title, study, runs))
-    folder = runs / study.name
-    folder.mkdir(parents=True, exist_ok=True)
+        flat = [
+            {"kind": kind, "system": system, "seeds": seeds}
+            | {name: mean for name, (mean, _, _) in summary.items()}
+            | {f"{name}_low": low for name, (_, low, _) in summary.items()}
+            | {f"{name}_high": high for name, (_, _, high) in summary.items()}
+            for kind, system, seeds, summary in reading_rows(study, runs)
+        ]
+        names = [f"{name}{end}" for name, _, _ in READING for end in ("", "_low", "_high")]
+        _write_csv(folder / "reading.csv", ("kind", "system", "seeds", *names), flat)
+    return folder
+
+
+def _write_csv(file: Path, columns: Sequence[str], lines: Sequence[Mapping[str, object]]) -> None:
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(COLUMNS)
-    for row in made:
-        named = {"group": row.cell.group, "system": row.cell.name, "seeds": row.seeds}
-        writer.writerow([named.get(column, row.values.get(column, "")) for column in COLUMNS])
-    write_bytes(folder / "table.csv", text.getvalue().encode())
-    return folder / "table.csv"
+    writer.writerow(columns)
+    writer.writerows([line.get(column, "") for column in columns] for line in lines)
+    write_bytes(file, text.getvalue().encode())

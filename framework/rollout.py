@@ -98,7 +98,6 @@ class Collector:
             cost_value_target=cost_target,
             violation=violation,
             episode_length=length,
-            episodes=self.tally.episodes(),
         )
 
 

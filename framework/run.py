@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from framework import report
@@ -140,7 +141,7 @@ def _print_cells(study: Study, console: Console, runs_dir: Path | None) -> None:
     for item in study.cells:
         cell = item.cell
         row = [
-            item.label + (" *" if item.baseline else ""),
+            escape(item.label) + (" *" if item.baseline else ""),
             cell.env.plugin,
             cell.interpreter.plugin,
             cell.policy.plugin,
@@ -171,7 +172,8 @@ def _print_plugins(host: PluginHost, console: Console) -> None:
 def _workers(asked: int | None) -> int:
     if asked is not None and asked < 1:
         raise UserError(f"--workers must be at least 1, not {asked}")
-    return asked or len(os.sched_getaffinity(0))
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return asked or available or 1
 
 
 def _make_writable(folder: Path) -> None:
@@ -187,7 +189,7 @@ def _make_writable(folder: Path) -> None:
 def _finish(study: Study, outcome: Outcome, runs_dir: Path, console: Console) -> int:
     where = report.write(study, runs_dir, console)
     parts = [f"{len(outcome.done)} run", f"{len(outcome.skipped)} finished before", f"{len(outcome.failed)} failed"]
-    console.print(", ".join(parts) + (f"; table in {where}" if where else ""))
+    console.print(", ".join(parts) + (f"; tables in {where}" if where else ""))
     labels = {run.id: ", ".join(run.labels) + f" (seed {run.seed})" for run in study.runs}
     for run_id, error in outcome.failed.items():
         console.print(f"failed: {labels[run_id]}: {error}", style="red", markup=False)

@@ -155,6 +155,18 @@ class Ablation:
 
 
 @dataclass(frozen=True)
+class Reference:
+    """A row of somebody else's, to print above our own."""
+
+    name: str = ""
+    """Whose."""
+    kind: str = ""
+    """Kind of constraint."""
+    scores: dict[str, float] = field(default_factory=dict)
+    """cell_accuracy, auc, iou, threshold_mse, ...: those that are known."""
+
+
+@dataclass(frozen=True)
 class Report:
     """What the study is about, for the report."""
 
@@ -164,6 +176,8 @@ class Report:
     """The question that the study answers, in a sentence."""
     tables: tuple[Literal["acting", "reading"], ...] = ("acting",)
     """What to print: how agents act (reward, violations), how interpreters read (mask, threshold)."""
+    reference: tuple[Reference, ...] = ()
+    """Known results, for the reading table."""
 
 
 @dataclass(frozen=True)

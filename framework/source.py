@@ -6,6 +6,7 @@ Nothing in a file can run code: the loader is a safe one, resolvers such as ``${
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from framework.errors import Problem, UserError
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 40
 MAX_NODES = 100_000
+ONLY_REFERENCES = "only references like ${training.steps} are allowed"
+_RESOLVER = re.compile(r"\$\{[^}]*:")
 
 
 class Source:
@@ -52,8 +55,8 @@ def read(file: Path, overrides: list[str] | None = None) -> Source:
         raise UserError(problems)
     try:
         config = OmegaConf.create(text)
-    except (OmegaConfBaseException, yaml.YAMLError, ValueError) as error:
-        raise UserError(Problem(_first_line(error), where=name)) from None
+    except Exception as error:  # whatever a strange tag or value makes the YAML library raise
+        raise UserError(Problem(f"not valid YAML: {_first_line(error)}", where=name)) from None
     overridden = _apply(config, overrides or [])
     return Source(name, _resolve(config, name, lines), lines, overridden)
 
@@ -123,10 +126,8 @@ def _walk(node: yaml.Node, path: str, name: str, lines: dict[str, int], problems
     elif isinstance(node, yaml.SequenceNode):
         for i, item in enumerate(node.value):
             _walk(item, f"{path}.{i}", name, lines, problems, depth + 1)
-    elif isinstance(node, yaml.ScalarNode) and "${" in node.value and ":" in node.value.split("${", 1)[1].split("}")[0]:
-        problems.append(
-            Problem("only references like ${training.steps} are allowed", where=f"{name}:{line}", path=path)
-        )
+    elif isinstance(node, yaml.ScalarNode) and _RESOLVER.search(node.value):
+        problems.append(Problem(ONLY_REFERENCES, where=f"{name}:{line}", path=path))
 
 
 def parse_overrides(overrides: list[str]) -> dict[str, Any]:
@@ -142,6 +143,9 @@ def _apply(config: Any, overrides: list[str]) -> set[str]:
         path, equals, raw = override.partition("=")
         if not equals or not path or any(not part for part in path.split(".")):
             problems.append(Problem(f"'{override}': expected path.to.key=value", where="command line"))
+            continue
+        if _RESOLVER.search(raw):
+            problems.append(Problem(f"'{override}': {ONLY_REFERENCES}", where="command line"))
             continue
         try:
             parsed = OmegaConf.to_container(OmegaConf.from_dotlist([f"value={raw}"]), resolve=False)

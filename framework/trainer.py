@@ -56,17 +56,19 @@ class Trainer:
                 "seconds_update": finished - collected,
                 "steps_per_second": self.training.batch / (finished - started),
             }
-            self.log(self.step, describe(rollout.episodes) | metrics | timing)
+            self.log(self.step, describe(self.collector.tally.episodes()) | metrics | timing)
 
     def _update(self, rollout: Rollout) -> dict[str, float]:
         """One update; one that leaves NaN in the policy is undone and counted."""
-        policy = self.system.policy
+        policy, optimizer = self.system.policy, self.system.optimizer
         before = {name: value.clone() for name, value in policy.state_dict().items()}
-        metrics = self.system.optimizer.update(rollout)
+        carried = {name: value.clone() for name, value in optimizer.state_dict().items()}
+        metrics = optimizer.update(rollout)
         if parameters_finite(policy):
             self.dropped = 0
             return metrics | {"constraint_violation": rollout.violation}
         policy.load_state_dict(before)
+        optimizer.load_state_dict(carried)  # Adam's moments are spoilt too
         self.dropped += 1
         if self.dropped > MAX_DROPPED:
             raise Diverged(

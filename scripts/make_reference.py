@@ -56,6 +56,7 @@ SECTIONS = (
     ("experiments.<name>", schema.Experiment),
     ("ablations.<name>", schema.Ablation),
     ("report", schema.Report),
+    ("report.reference[]", schema.Reference),
 )
 
 

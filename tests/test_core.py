@@ -172,3 +172,27 @@ def test_statistics():
     low, high = mean_interval(torch.randn(400, generator=torch.Generator().manual_seed(0)).numpy())
     assert low < 0 < high
     assert high - low == pytest.approx(4 * 1.0 / 400**0.5, rel=0.15)
+
+
+def test_evaluation_does_not_favour_short_episodes():
+    """Lengths 1 or 24 with equal chance; the number of episodes is no multiple of the rows."""
+    from framework.agent import Agent
+    from framework.evaluator import evaluate
+    from plugins.envs.ford import Config, Ford
+    from plugins.interpreters.oracle import Oracle
+    from plugins.policies.random_walk import RandomWalk
+
+    class Uneven(Ford):
+        """An episode whose sentence has an even number ends at once."""
+
+        def step(self, actions):
+            ended = self._text % 2 == 0
+            self._time = torch.where(ended & (self._time == 0), self.config.steps - 1, self._time)
+            return super().step(actions)
+
+    world = Uneven(Config(), rows=64, split="train", seed=0)
+    agent = Agent(world, Oracle(None, world.spec), RandomWalk(None, world.spec))
+    stream = torch.Generator().manual_seed(0)
+    lengths = [evaluate(world, agent, n, 0.99, stream).length.mean().item() for n in (640, 600)]
+    assert abs(lengths[0] - lengths[1]) < 0.6
+    assert 11 < lengths[0] < 14

@@ -8,7 +8,7 @@ from torch import nn
 from framework import checkpoint
 from framework.interfaces import ConstraintInterpreter, Interpretation
 from framework.read import main
-from framework.reading import learn_to_read
+from framework.reading import _Batches, learn_to_read
 from framework.run import main as run
 from framework.schema import InterpreterLearning
 from framework.seeding import seed_everything
@@ -28,9 +28,10 @@ class Tiny(ConstraintInterpreter):
         self.words = nn.Embedding(50, 4)
         self.threshold = nn.Linear(4, 1)
         self.cell = nn.Embedding(4, 1)
+        self.dropout = nn.Dropout(0.3)
 
     def encode(self, sentences):
-        return self.words(torch.tensor([len(s) % 50 for s in sentences]))
+        return self.dropout(self.words(torch.tensor([len(s) % 50 for s in sentences])))
 
     def step(self, inputs, state):
         mask = torch.sigmoid(self.cell(inputs.obs[..., 0].long())[..., 0])
@@ -75,13 +76,33 @@ def test_learning_stops_when_held_out_sentences_gain_nothing():
     assert metrics["iterations"] - metrics["best_iteration"] >= 200
 
 
+def test_impatience_does_not_return_an_untrained_interpreter():
+    settings = InterpreterLearning(steps=2_000, iterations=200, batch=32, check_every=50, patience=10, validation=0.25)
+    _, metrics = lesson(settings=settings)
+    assert metrics["best_iteration"] >= 50
+
+
+def test_held_out_sentences_are_not_trained_on_even_with_memory():
+    """Episodes of the ford are shorter than a window: windows must not run on into the next sentence."""
+    env = Ford(Config(steps=10), rows=20, split="train", seed=0)
+    walks, _ = walk(env, 4_000, 0)
+    held = torch.tensor([i % 4 == 0 for i in range(len(env.sentences))])
+    batches = _Batches(walks, held, recurrent=True)
+    for held_out in (False, True):
+        batch = batches.draw(2_000, torch.Generator().manual_seed(0), held_out)
+        assert (held[batch.text] == held_out).all()
+        assert batch.episode_start[0].all()
+
+
 STUDY = """
 study: reading
 training:
   {steps: 1_000, batch: 1_000, rows: 10, interpreter: {steps: 20_000}, evaluation: {episodes: 20, reading_steps: 2_000}}
 experiments:
   counts: {env: hazardworld_grid, interpreter: naive_bayes, policy: random_walk, optimizer: fixed}
-report: {tables: [reading]}
+report:
+  tables: [reading]
+  reference: [{name: "the paper, rule-based", kind: budgetary, scores: {cell_accuracy: 0.9586}}]
 """
 
 

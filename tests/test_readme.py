@@ -48,7 +48,7 @@ def test_the_plugin_is_found_checked_run_and_compared(folder):
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "6 run, 0 finished before, 0 failed" in ran.stdout
     assert f"plugin code: {folder / 'counting_reader.py'}" in ran.stdout
-    table = (folder / "runs" / "mine" / "table.csv").read_text()
+    table = (folder / "runs" / "mine" / "acting.csv").read_text()
     assert "interpreter=counting_reader,constraint=mean" in table
     again = shell(folder, "framework.run", "mine.yaml", *small)
     assert "0 run, 6 finished before, 0 failed" in again.stdout

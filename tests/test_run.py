@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
@@ -111,6 +113,74 @@ def test_failures_stay_in_their_cells(study, capsys):
     assert not (found["dies"] / "result.json").exists()
 
 
+STILLBORN = """
+    import os, multiprocessing
+    if multiprocessing.parent_process() is not None:
+        os.kill(os.getpid(), 9)
+    from framework.hookspecs import hookimpl
+
+    @hookimpl
+    def heed_components():
+        return []
+"""
+
+
+def test_a_worker_that_dies_before_it_reads_its_job_does_not_end_the_study(study, capsys):
+    assert study(HEED, stillborn=STILLBORN) == FAILED
+    assert "the process died (killed by signal 9)" in capsys.readouterr().out
+
+
+SPOILT = """
+    import dataclasses
+    from framework.hookspecs import hookimpl
+    from plugins.optimizers.ppo_lagrangian import PPOLagrangian
+
+    class Spoilt(PPOLagrangian):
+        name = "spoilt"
+        calls = 0
+        def update(self, rollout):
+            self.calls += 1
+            bad = rollout.advantage * float("nan") if self.calls == self.when else rollout.advantage
+            return super().update(dataclasses.replace(rollout, advantage=bad))
+        when = 2
+
+    class Hopeless(Spoilt):
+        name = "hopeless"
+        def update(self, rollout):
+            self.when = self.calls + 1
+            return super().update(rollout)
+
+    @hookimpl
+    def heed_components():
+        return [Spoilt, Hopeless]
+"""
+
+
+def test_an_update_that_makes_nan_is_undone_and_one_that_always_does_ends_the_run(study, capsys):
+    experiments = (
+        "  spoilt: {env: ford, interpreter: oracle, policy: mlp, optimizer: spoilt}\n"
+        "  hopeless: {env: ford, interpreter: oracle, policy: mlp, optimizer: hopeless}\n"
+    )
+    assert study(experiments, "training.steps=6_000", spoilt=SPOILT) == FAILED
+    assert "updates in a row made the policy's weights NaN or infinite" in capsys.readouterr().out
+    rows = lines(cells()["spoilt"])
+    assert [row.get("dropped_updates") for row in rows] == [None, 1.0, None, None, None], "it goes on as if nothing was"
+
+
+def test_a_plugins_folder_in_the_working_directory_hides_nothing(tmp_path):
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "mine.py").write_text("x = 1\n")
+    listed = subprocess.run(
+        [sys.executable, "-m", "framework.run", "--list"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert "interpreter oracle" in listed.stdout, listed.stderr
+
+
+def test_names_with_brackets_are_names(study, capsys):
+    assert study(HEED.replace("heed:", '"heed [/ours]":')) == OK
+    assert "heed [/ours]" in capsys.readouterr().out
+
+
 OBSERVER = """
     from pathlib import Path
     from framework.hookspecs import RunObserver, hookimpl
@@ -138,10 +208,11 @@ OBSERVER = """
         return Diary(run)
 """
 CLUMSY = OBSERVER.replace("return Diary(run)", "return Clumsy()")
+WORSE = OBSERVER.replace("return Diary(run)", "raise ValueError('no')")
 
 
 def test_observers_see_start_updates_evaluation_and_end(study):
-    assert study(HEED, diary=OBSERVER, clumsy=CLUMSY) == OK
+    assert study(HEED, diary=OBSERVER, clumsy=CLUMSY, worse=WORSE) == OK
     assert Path("diary.txt").read_text().splitlines() == [
         "start heed 0",
         "update 1200 True",

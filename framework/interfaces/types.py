@@ -199,7 +199,7 @@ class PolicyInput:
 
 @dataclass(frozen=True)
 class Episodes:
-    """The episodes that finished within a rollout, E of them (possibly 0)."""
+    """The episodes that finished within a rollout, E of them (possibly 0). For logs: no plugin gets the true cost."""
 
     reward: Tensor  # [E] sum of rewards
     cost: Tensor  # [E, K] true cost
@@ -241,4 +241,3 @@ class Rollout:
     """c = J_C - d per episode, from this batch's finished episodes; > 0 means that the constraint is broken."""
     episode_length: float
     """Mean length of this batch's finished episodes: turns per-episode units into per-step ones."""
-    episodes: Episodes

@@ -42,7 +42,7 @@ class Config:
     sentence: str | None = None
     """The constraint as text; null: made from the limit."""
     vectorization: Literal["sync", "async", "vector_entry_point"] = "sync"
-    """sync: one after the other, and a stopped run goes on exactly; async: a process for each row; vector_entry_point:
+    """sync: one after the other, state can be saved exactly; async: a process for each row; vector_entry_point:
     the environment's own vector form. After a stop the last two cut running episodes off and start over."""
     autoreset: str | None = None
     """When a finished row starts over: next_step or same_step; null: the vector form's own way, otherwise next_step."""

@@ -11,7 +11,7 @@ import random
 from collections.abc import Sequence
 
 from plugins.interpreters._evidence import Meaning
-from plugins.texts.wording import LARGE, entity_of, number_of, say_number, shiftable, words_of
+from plugins.texts.wording import CARDINALS, LARGE, entity_of, number_of, say_number, shiftable, words_of
 
 SYNONYMS = {
     "lava": ("magma", "molten rock", "fire", "hot rock"),
@@ -64,7 +64,7 @@ class Augmenter:
         places = shiftable(words, old)
         if places is None:
             return words, meaning
-        new = self.rng.randint(1, self.limits[slot])
+        new = self.rng.randint(1, min(self.limits[slot], len(CARDINALS) - 2))  # one more must have a word too
         if set(places.values()) == {old} and self.rng.random() < 0.03:  # "a hundred times": as many as can be
             for i in places:
                 words[i] = self.rng.choice((*LARGE, "10", "20", "25", "100", "a hundred")) + TIMES_AFTER.get(

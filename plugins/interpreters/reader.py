@@ -194,6 +194,8 @@ class _Batches:
         valid = torch.tensor([meaning is not None for _, meaning in batch])
         total = F.cross_entropy(out["valid"], valid.long()) if self.invalid else torch.zeros(())
         told = [meaning for _, meaning in batch if meaning is not None]
+        if not told:
+            return total
         for name in reader.slots.sizes():
             target = torch.tensor([getattr(meaning, name) for meaning in told])
             applies = target >= 0
