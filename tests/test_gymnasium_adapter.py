@@ -16,7 +16,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from framework.agent import Agent
 from framework.evaluator import evaluate
-from framework.interfaces import Categorical, ConstraintEnv, NoConfig, PolicyNet, Values
+from framework.interfaces import Categorical, ConstraintEnv, Episodes, NoConfig, PolicyNet, Rollout, Values
 from framework.rollout import Collector
 from framework.run import OK, main
 from framework.schema import Training
@@ -160,7 +160,16 @@ def agent_of(env, policy=Climber):
 def collect(env, steps, policy=Climber, **settings):
     defaults = {"gamma": 0.5, "gae_lambda": 0.5, "cost_gamma": 1.0, "cost_gae_lambda": 0.5, "constraint": "mean"}
     training = Training(steps=steps * env.rows, batch=steps * env.rows, rows=env.rows, **(defaults | settings))
-    return Collector(env, agent_of(env, policy), training, torch.Generator().manual_seed(0)).collect()
+    collector = Collector(env, agent_of(env, policy), training, torch.Generator().manual_seed(0))
+    rollout = collector.collect()
+    return Collected(**vars(rollout), episodes=collector.tally.episodes())
+
+
+@dataclasses.dataclass(frozen=True)
+class Collected(Rollout):
+    """A rollout, and the true episodes that only the log gets."""
+
+    episodes: Episodes
 
 
 def finished(rollout, start, row):
