@@ -13,7 +13,17 @@ import torch
 from torch import Tensor
 
 from framework import checkpoint
-from framework.interfaces import ConstraintEnv, ConstraintInterpreter, InterpreterInput, Labels, Lesson, Metrics, Walks
+from framework.interfaces import (
+    ConstraintEnv,
+    ConstraintInterpreter,
+    InterpreterInput,
+    Labels,
+    Lesson,
+    Metrics,
+    Walks,
+    adam_tensors,
+    load_adam_tensors,
+)
 from framework.interfaces.types import map_tensors
 from framework.progress_types import Progress
 from framework.schema import InterpreterLearning
@@ -134,8 +144,7 @@ class _GradientLesson:
         tensors = {f"now.{k}": v for k, v in self.interpreter.state_dict().items()}
         tensors |= {f"best.{k}": v for k, v in self.best.items()} | {"stream": self.stream.get_state()}
         tensors["torch"] = torch.get_rng_state()  # dropout draws from it
-        for i, state in self.adam.state_dict()["state"].items():
-            tensors |= {f"adam.{i}.{name}": value for name, value in state.items()}
+        tensors |= adam_tensors(self.adam)
         meta = {"step": self.step, "best_step": self.best_step, "best_loss": self.best_loss}
         checkpoint.save(self.unfinished, tensors, meta)
 
@@ -151,12 +160,7 @@ class _GradientLesson:
         self.best = part("best.")
         self.stream.set_state(tensors["stream"])
         torch.set_rng_state(tensors["torch"])
-        adam = self.adam.state_dict()
-        adam["state"] = {}
-        for name, value in part("adam.").items():
-            i, field = name.split(".")
-            adam["state"].setdefault(int(i), {})[field] = value
-        self.adam.load_state_dict(adam)
+        load_adam_tensors(self.adam, tensors)
         self.step, self.best_step, self.best_loss = meta["step"], meta["best_step"], meta["best_loss"]
 
 

@@ -1,5 +1,6 @@
 """The four interfaces and the data that flows between them: all that a plugin author imports."""
 
+from framework.interfaces.adam import adam_tensors, load_adam_tensors
 from framework.interfaces.component import KINDS, Component, Kind, NoConfig
 from framework.interfaces.distributions import Categorical, Distribution, Gaussian, kl
 from framework.interfaces.env import ConstraintEnv, Split
@@ -50,5 +51,7 @@ __all__ = [
     "Timestep",
     "Values",
     "Walks",
+    "adam_tensors",
     "kl",
+    "load_adam_tensors",
 ]

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from framework.interfaces import PolicyInput, PolicyNet
+from framework.interfaces import PolicyInput, PolicyNet, adam_tensors, load_adam_tensors
 from framework.interfaces.types import take
 
 
@@ -34,19 +34,10 @@ class Critics:
         return float(error.detach())
 
     def state_dict(self) -> dict[str, Tensor]:
-        tensors = {"generator": self._generator.get_state()}
-        for i, state in (self._adam.state_dict()["state"] if self._adam else {}).items():
-            tensors |= {f"adam.{i}.{name}": value for name, value in state.items()}
-        return tensors
+        moments = adam_tensors(self._adam) if self._adam else {}
+        return moments | {"generator": self._generator.get_state()}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         self._generator.set_state(state["generator"])
-        if self._adam is None:
-            return
-        adam = self._adam.state_dict()
-        adam["state"] = {}
-        for name, value in state.items():
-            if name.startswith("adam."):
-                _, i, field = name.split(".")
-                adam["state"].setdefault(int(i), {})[field] = value.clone()
-        self._adam.load_state_dict(adam)
+        if self._adam is not None:
+            load_adam_tensors(self._adam, state)

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from framework.hookspecs import hookimpl
-from framework.interfaces import Metrics, PolicyNet, Rollout, SafeOptimizer, kl
+from framework.interfaces import Metrics, PolicyNet, Rollout, SafeOptimizer, adam_tensors, kl, load_adam_tensors
 from framework.interfaces.types import flatten, take
 
 
@@ -114,22 +114,13 @@ class PPOLagrangian(SafeOptimizer):
         return (reward - self.multiplier * (cost - cost.mean())) / (1 + self.multiplier)
 
     def state_dict(self) -> dict[str, Tensor]:
-        tensors = {"multiplier": torch.tensor(self.multiplier, dtype=torch.float64)}
-        tensors["generator"] = self._generator.get_state()
-        for i, state in self._adam.state_dict()["state"].items():
-            tensors |= {f"adam.{i}.{name}": value for name, value in state.items()}
-        return tensors
+        multiplier = torch.tensor(self.multiplier, dtype=torch.float64)
+        return adam_tensors(self._adam) | {"multiplier": multiplier, "generator": self._generator.get_state()}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         self.multiplier = float(state["multiplier"])
         self._generator.set_state(state["generator"])
-        adam = self._adam.state_dict()
-        adam["state"] = {}
-        for name, value in state.items():
-            if name.startswith("adam."):
-                _, i, field = name.split(".")
-                adam["state"].setdefault(int(i), {})[field] = value.clone()
-        self._adam.load_state_dict(adam)
+        load_adam_tensors(self._adam, state)
 
 
 @hookimpl
