@@ -16,7 +16,7 @@ class Critics:
     def __init__(self, policy: PolicyNet, learning_rate: float, epochs: int, minibatch: int) -> None:
         self.policy, self.epochs, self.minibatch = policy, epochs, minibatch
         self._parameters = list(policy.critic_parameters())
-        self._adam = torch.optim.Adam(self._parameters, lr=learning_rate) if self._parameters else None
+        self._adam = torch.optim.Adam(self._parameters, lr=learning_rate, fused=True) if self._parameters else None
         self._generator = torch.Generator().manual_seed(0)
 
     def fit(self, inputs: PolicyInput, target: Tensor, cost_target: Tensor) -> float:
