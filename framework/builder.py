@@ -70,6 +70,13 @@ def _check_fit(cell: Cell, env: ConstraintEnv, policy: type[PolicyNet], optimize
         problems.append(
             Problem(f"training.batch gives each of {cell.training.rows} rows {steps_per_row} step; it takes at least 2")
         )
+    if cell.training.batch < env.spec.max_steps:
+        problems.append(
+            Problem(
+                f"training.batch is {cell.training.batch:,}, less than one episode of env '{env.name}' "
+                f"({env.spec.max_steps:,} steps): an update could not tell how an episode ends"
+            )
+        )
     if problems:
         raise UserError(problems)
 

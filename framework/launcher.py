@@ -35,6 +35,8 @@ class Task:
 
     kind: str  # "interpreter" or "cell"
     run: RunSpec
+    interpreter: Path
+    """The file that stage 1 writes, or that the cell reads."""
 
 
 @dataclass
@@ -54,51 +56,77 @@ def launch(
     workers: int,
     watch: Watch,
 ) -> Outcome:
-    """All runs; interpreters that several share are learned first, once. If that fails, so do the runs that need it."""
+    """All runs; interpreters that several share are learned once. If that fails, so do the runs that need it."""
     outcome = Outcome()
-    todo = []
+    cells = []
     for run in runs:
         if is_finished(run_folder(runs_dir, run)):
             outcome.skipped.append(run.id)
             watch(run.id, "skipped", {})
         else:
-            todo.append(run)
-    shared: dict[Path, list[RunSpec]] = {}
-    for run in todo:
-        shared.setdefault(interpreter_file(runs_dir, run, host), []).append(run)
-    readers = [Task("interpreter", group[0]) for file, group in shared.items() if not file.is_file()]
-    _run_tasks(readers, runs_dir, plugins, workers, watch, outcome)
-    for group in shared.values():
-        for run in group[1:] if group[0].id in outcome.failed else ():
-            error = f"its interpreter failed with {', '.join(group[0].labels)}: {outcome.failed[group[0].id]}"
-            outcome.failed[run.id] = error
-            watch(run.id, "failed", {"error": error, "kind": "cell"})
-    cells = [Task("cell", run) for run in todo if run.id not in outcome.failed]
-    _run_tasks(cells, runs_dir, plugins, workers, watch, outcome)
-    return outcome
-
-
-def _run_tasks(
-    tasks: Sequence[Task], runs_dir: Path, plugins: tuple[PluginRef, ...], workers: int, watch: Watch, outcome: Outcome
-) -> None:
-    queue, crew = deque(tasks), []
+            cells.append(Task("cell", run, interpreter_file(runs_dir, run, host)))
+    plan, crew = _Plan(cells), list[_Worker]()
     try:
-        crew = [_Worker(runs_dir, plugins) for _ in range(min(workers, len(tasks)))]
-        while queue or any(w.task for w in crew):
+        crew = [_Worker(runs_dir, plugins) for _ in range(min(workers, len(plan)))]
+        while plan or any(w.task for w in crew):
             for worker in crew:
-                if worker.task is None and queue:
-                    task = queue.popleft()
+                if worker.task is None and (task := plan.next()):
                     worker.give(task)
                     watch(task.run.id, "start", {"kind": task.kind})
             for connection in wait([w.pipe for w in crew if w.task]):
                 worker = next(w for w in crew if w.pipe is connection)
-                _listen(worker, watch, outcome)
+                if ended := _listen(worker, watch, outcome):
+                    _drop(plan.ended(ended, outcome), ended, watch, outcome)
     finally:
         for worker in crew:
             worker.stop()
+    return outcome
 
 
-def _listen(worker: _Worker, watch: Watch, outcome: Outcome) -> None:
+class _Plan:
+    """What is left to do: first the interpreters, then the cells; none before its interpreter is there."""
+
+    def __init__(self, cells: Sequence[Task]) -> None:
+        first = {task.interpreter: task.run for task in reversed(cells) if not task.interpreter.is_file()}
+        order = dict.fromkeys(task.interpreter for task in cells if task.interpreter in first)
+        self.readers = deque(Task("interpreter", first[file], file) for file in order)
+        self.cells = list(cells)
+        self.awaited = set(order)
+
+    def __len__(self) -> int:
+        return len(self.readers) + len(self.cells)
+
+    def next(self) -> Task | None:
+        """A task that can start now."""
+        if self.readers:
+            return self.readers.popleft()
+        ready = (i for i, task in enumerate(self.cells) if task.interpreter not in self.awaited)
+        i = next(ready, None)
+        return None if i is None else self.cells.pop(i)
+
+    def ended(self, task: Task, outcome: Outcome) -> list[Task]:
+        """Take note; returns the cells that can never start, because their interpreter failed."""
+        if task.kind != "interpreter":
+            return []
+        self.awaited.discard(task.interpreter)
+        if task.run.id not in outcome.failed:
+            return []
+        lost = [cell for cell in self.cells if cell.interpreter == task.interpreter]
+        self.cells = [cell for cell in self.cells if cell.interpreter != task.interpreter]
+        return lost
+
+
+def _drop(cells: Sequence[Task], reader: Task, watch: Watch, outcome: Outcome) -> None:
+    for task in cells:
+        if task.run.id == reader.run.id:
+            continue  # told already
+        error = f"its interpreter failed with {', '.join(reader.run.labels)}: {outcome.failed[reader.run.id]}"
+        outcome.failed[task.run.id] = error
+        watch(task.run.id, "failed", {"error": error, "kind": "cell"})
+
+
+def _listen(worker: _Worker, watch: Watch, outcome: Outcome) -> Task | None:
+    """Hear what a worker has to say; returns its task if that has ended."""
     assert worker.task is not None
     task = worker.task
     try:
@@ -111,7 +139,7 @@ def _listen(worker: _Worker, watch: Watch, outcome: Outcome) -> None:
         worker.restart()
     if event == "progress":
         watch(task.run.id, "progress", details)
-        return
+        return None
     worker.task = None
     if event == "done" and task.kind == "cell":
         outcome.done.append(task.run.id)
@@ -122,6 +150,7 @@ def _listen(worker: _Worker, watch: Watch, outcome: Outcome) -> None:
             folder.mkdir(parents=True, exist_ok=True)
             write_json(folder / "failure.json", {"id": task.run.id, "stage": task.kind, **details})
     watch(task.run.id, event, details | {"kind": task.kind})
+    return task
 
 
 class _Worker:

@@ -34,15 +34,17 @@ class Collector:
     def collect(self) -> Rollout:
         """``batch`` steps in all. Rows go on where they were; an episode may span two rollouts."""
         policy = self.agent.policy
-        inputs, actions, rewards, costs, ends, valids = [], [], [], [], [], []
+        inputs, actions, log_probs, rewards, costs, ends, valids = [], [], [], [], [], [], []
         finals: list[tuple[int, Tensor, PolicyInput]] = []
         self.tally.start_batch()
         for t in range(self.training.batch // self.env.rows):
-            action = policy.distribution(self.inputs).sample(self.generator)
+            distribution = policy.distribution(self.inputs)
+            action = distribution.sample(self.generator)
             inputs.append(self.inputs)
+            log_probs.append(distribution.log_prob(action))
             valids.append(~self.now.done if self.now.final_obs is None else torch.ones_like(self.now.done))
             before, self.now = self.now, self.env.step(action)
-            check_finite(self.now, self.env)
+            check_sane(self.now, self.env)
             predicted, excess, ledger = self.mind.ledger.charge(self.now.touched)
             mind = dataclasses.replace(self.mind, ledger=ledger)
             last = last_of_episode(self.now, before)
@@ -54,12 +56,13 @@ class Collector:
             costs.append((excess if self.training.constraint == "excess" else predicted).sum(-1))
             ends.append((self.now.terminated, self.now.truncated))
             self.inputs, self.mind = self._perceive(self.now, mind, action)
-        return self._rollout(stack([*inputs, self.inputs]), actions, rewards, costs, ends, valids, finals)
+        return self._rollout(stack([*inputs, self.inputs]), actions, log_probs, rewards, costs, ends, valids, finals)
 
     def _rollout(
         self,
         inputs: PolicyInput,  # [T + 1, N]
         actions: list[Tensor],
+        log_probs: list[Tensor],
         rewards: list[Tensor],
         costs: list[Tensor],
         ends: list[tuple[Tensor, Tensor]],
@@ -83,12 +86,11 @@ class Collector:
             cost, cost_value[:-1], next_cost_value, terminated, done, training.cost_gamma, training.cost_gae_lambda
         )
         left = take(inputs, slice(None, -1))
-        log_prob = policy.distribution(flatten(left)).log_prob(action.flatten(0, 1)).view_as(reward)
         violation, length = self.tally.violation(training.constraint)
         return Rollout(
             inputs=left,
             action=action,
-            log_prob=log_prob,
+            log_prob=torch.stack(log_probs),
             reward=reward,
             cost=cost,
             valid=valid,
@@ -115,8 +117,10 @@ def last_of_episode(now: Timestep, before: Timestep) -> Timestep:
     )
 
 
-def check_finite(now: Timestep, env: ConstraintEnv) -> None:
-    """An environment that hands out NaN or infinity is named before it spoils the weights."""
-    for name in ("reward", "cost"):
+def check_sane(now: Timestep, env: ConstraintEnv) -> None:
+    """An environment that hands out NaN, infinity or a negative budget is named before it spoils the weights."""
+    for name in ("reward", "cost", "threshold"):
         if not bool(torch.isfinite(getattr(now, name)).all()):
             raise FloatingPointError(f"env '{env.name}' returned a {name} that is not finite")
+    if bool((now.threshold < 0).any()):
+        raise ValueError(f"env '{env.name}' returned a negative budget ({float(now.threshold.min()):g})")

@@ -27,6 +27,9 @@ class InterpreterLearning:
     """Gradient steps between two looks at the held-out sentences (and two saves)."""
     patience: int = 2_000
     """Stop when that many gradient steps brought nothing on the held-out sentences."""
+    seed: int | None = None
+    """Seed of stage 1; null: the run's own. With a number all seeds of a study share one interpreter, as in the
+    paper: learned once, and what varies is the policy."""
 
     def __post_init__(self) -> None:
         _at_least(1, steps=self.steps, iterations=self.iterations, batch=self.batch)

@@ -41,9 +41,16 @@ def interpreter_key(run: RunSpec, host: PluginHost) -> str:
     skip = cast(type[ConstraintEnv], class_of(cell.env, host.catalog)).not_for_reading
     env = {name: value for name, value in cell.env.as_dict().items() if name not in skip}
     stage = dataclasses.asdict(cell.training.interpreter)
-    parts = [env, cell.interpreter.as_dict(), stage, cell.training.rows, run.seed]
+    seed = reading_seed(run)
+    parts = [env, cell.interpreter.as_dict(), stage, cell.training.rows, seed]
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
-    return f"{cell.interpreter.plugin}-s{run.seed}-{digest}"
+    return f"{cell.interpreter.plugin}-s{seed}-{digest}"
+
+
+def reading_seed(run: RunSpec) -> int:
+    """Stage 1 may have a seed of its own, so that all runs of a study share one interpreter."""
+    own = run.cell.training.interpreter.seed
+    return run.seed if own is None else own
 
 
 def interpreter_file(runs: Path, run: RunSpec, host: PluginHost) -> Path:
@@ -55,15 +62,16 @@ def learn_interpreter(run: RunSpec, runs: Path, host: PluginHost, progress: Prog
     file = interpreter_file(runs, run, host)
     if file.is_file():
         return
-    env = build_env(run.cell, run.seed, host.catalog, "train")
-    interpreter = build_interpreter(run.cell, run.seed, host.catalog, env)
+    seed = reading_seed(run)
+    env = build_env(run.cell, seed, host.catalog, "train")
+    interpreter = build_interpreter(run.cell, seed, host.catalog, env)
     if not interpreter.learns:
         return
     file.parent.mkdir(parents=True, exist_ok=True)
     settings = run.cell.training.interpreter
-    walks, violations = walk(env, settings.steps, run.seed)
+    walks, violations = walk(env, settings.steps, seed)
     unfinished = file.with_suffix(".unfinished")
-    metrics = learn_to_read(interpreter, env, walks, settings, run.seed, progress, unfinished)
+    metrics = learn_to_read(interpreter, env, walks, settings, seed, progress, unfinished)
     meta = {"run": run.as_dict(), "learning": metrics, "walks": violations, "provenance": provenance()}
     checkpoint.save(file, interpreter.state_dict(), meta)
     env.close()

@@ -40,6 +40,9 @@ class ObservationSpec:
     kind: Literal["codes", "vector", "image"]
     shape: tuple[int, ...]
     levels: tuple[int, ...] = ()
+    objects: tuple[int, ...] = ()
+    """``codes``: those values of channel 0 that do occur, so that no weights are spent on others; empty: any below
+    ``levels[0]`` may."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +198,24 @@ class PolicyInput:
     text: Tensor  # [N, K] int64: sentence ids, rows of ``tokens``
     tokens: Tensor = dataclasses.field(metadata={"shared": True})
     """[S, ...]: PolicyNet.encode of all S sentences; one table shared by the batch, never indexed with it."""
+
+    @classmethod
+    def blank(cls, spec: EnvSpec, rows: int) -> PolicyInput:
+        """Rows of zeros, for a policy that measures how many features it has."""
+        cells, nothing = torch.zeros(rows, *spec.cells), torch.zeros(rows, 0)
+        kind = {"codes": torch.uint8, "image": torch.uint8, "vector": torch.float32}[spec.observation.kind]
+        action = (rows,) if spec.action.kind == "discrete" else (rows, spec.action.size)
+        return cls(
+            obs=torch.zeros(rows, *spec.observation.shape, dtype=kind),
+            mask=cells,
+            budget=cells,
+            threshold=torch.zeros(rows),
+            touched=cells.bool(),
+            last_action=torch.zeros(action, dtype=torch.int64 if spec.action.kind == "discrete" else torch.float32),
+            memory=nothing,
+            text=torch.zeros(rows, spec.constraints, dtype=torch.int64),
+            tokens=nothing,
+        )
 
 
 @dataclass(frozen=True)

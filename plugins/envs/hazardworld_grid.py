@@ -103,7 +103,9 @@ class HazardWorldGrid(ConstraintEnv):
     @property
     def spec(self) -> EnvSpec:
         return EnvSpec(
-            observation=ObservationSpec("codes", (VIEW, VIEW, 3), LEVELS),
+            observation=ObservationSpec(
+                "codes", (VIEW, VIEW, 3), LEVELS, tuple(sorted(int(c) for c in encoding()[:, 0]))
+            ),
             action=ActionSpec("discrete", 4),
             cells=(VIEW, VIEW),
             constraints=self.config.constraints,

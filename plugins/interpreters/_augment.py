@@ -1,13 +1,15 @@
 """More sentences from one: other entities, other numbers (the meaning changed along), slips of the pen.
 
 A reader must not learn that lava sentences speak of three and water sentences of five. So entities are permuted and
-plain numbers shifted together with the meaning, some entity words become synonyms, small words get lost, letters swap.
+plain numbers shifted together with the meaning, some entity words become synonyms, small words get lost, letters swap,
+and people chat before and after.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import random
+import re
 from collections.abc import Sequence
 
 from plugins.interpreters._evidence import Meaning
@@ -18,9 +20,43 @@ SYNONYMS = {
     "water": ("pond", "pool", "puddle", "stream", "lake", "river", "wet tile"),
     "grass": ("lawn", "meadow", "turf", "green field", "greenery", "field"),
 }
+CHATTER_BEFORE = (
+    "okay,", "hey there,", "hi, quick reminder.", "please note the following.", "one rule for today:", "remember,",
+    "here is the only thing I ask of you:", "you are free to roam, but", "have a good look around.", "good morning!",
+    "while you gather the items, keep this in mind.", "I know the room is messy.", "this is important,",
+    "collect everything you can find.", "no rush today.", "my boss asked me to tell you this:",
+)  # fmt: skip
+CHATTER_AFTER = (
+    "please.", "thanks a lot!", "okay?", "got it?", "this is not up for debate.", "that is all I wanted to say.",
+    "everything else is up to you.", "good luck with the search.", "I trust you on this.", "take your time.",
+    "then we will both be happy.", "do as you like otherwise.", "somebody will check later.", "enjoy your walk!",
+    "I would be very sad otherwise.", "the rest does not matter to me.",
+)  # fmt: skip
+SAME = (
+    ("more than", "over", "above", "in excess of", "beyond", "exceeding"),
+    ("at most", "no more than", "up to", "a maximum of", "not more than"),
+    ("fewer than", "less than", "under", "below"),
+    ("do not", "don't", "never", "please do not", "you must not", "you should not"),
+    ("must not", "should not", "may not", "cannot", "can't", "are not allowed to", "shall not"),
+    ("step on", "walk on", "tread on", "step onto", "walk over", "set foot on", "touch"),
+    ("stepping on", "walking on", "treading on", "walking over", "touching", "setting foot on"),
+    ("avoid", "keep off", "stay off", "stay away from", "steer clear of", "keep clear of"),
+    ("spaces", "cells", "squares", "tiles", "steps", "blocks"),
+    ("before", "until"),
+)  # fmt: skip
+"""Words that say the same where a constraint is spoken of. Not all of them fit everywhere: readers must bear that."""
+AMBIGUOUS = frozenset(("over", "above", "beyond", "under", "below", "touch", "touching", "steps"))
+"""Said for another, but not replaced themselves: "walk over" is not "walk more than"."""
+SWAPPED = 0.25
 TIMES_AFTER = {"once": " times", "twice": " times", "thrice": " times"}
 SMALL = frozenset(
     ("the", "a", "an", "of", "to", "in", "on", "at", "is", "are", "be", "it", "that", "this", "so", "very")
+)
+
+
+_PATTERNS = tuple(
+    re.compile(rf"\b({'|'.join(phrase for phrase in group if phrase not in AMBIGUOUS)})\b", re.IGNORECASE)
+    for group in SAME
 )
 
 
@@ -36,11 +72,16 @@ class Augmenter:
         """One variant and what it means."""
         words, meaning = self._other_entities(words_of(sentence), meaning)
         words, meaning = self._other_numbers(words, meaning)
-        return self.slip(" ".join(words)), meaning
+        return self.slip(self._other_words(" ".join(words))), meaning
 
     def slip(self, sentence: str) -> str:
-        """The same sentence with small mistakes only."""
-        return " ".join(self._slips(sentence.split()))
+        """The same sentence with small mistakes and small talk only."""
+        words = self._slips(sentence.split())
+        if self.rng.random() < 0.12:
+            words.insert(0, self.rng.choice(CHATTER_BEFORE))
+        if self.rng.random() < 0.12:
+            words.append(self.rng.choice(CHATTER_AFTER))
+        return " ".join(words)
 
     def _other_entities(self, words: list[str], meaning: Meaning) -> tuple[list[str], Meaning]:
         named = {entity_of(word, self.entities) for word in words}
@@ -74,6 +115,16 @@ class Augmenter:
         for i, number in places.items():
             words[i] = say_number(number + new - old, words[i], digits=self.rng.random() < 0.4)
         return words, dataclasses.replace(meaning, **{slot: new})
+
+    def _other_words(self, sentence: str) -> str:
+        """Some phrases become others that mean the same; one of each kind at most."""
+        for group, pattern in zip(SAME, _PATTERNS, strict=True):
+            found = pattern.search(sentence)
+            if found and self.rng.random() < SWAPPED:
+                said = found.group().lower()
+                other = self.rng.choice([phrase for phrase in group if phrase != said])
+                sentence = sentence[: found.start()] + other + sentence[found.end() :]
+        return sentence
 
     def _slips(self, words: Sequence[str]) -> list[str]:
         kept = []

@@ -11,7 +11,6 @@ import contextlib
 import functools
 import io
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -66,18 +65,35 @@ class TextModel:
         ids = out["input_ids"]
         return ids, out["attention_mask"].bool(), self._number_of_token[ids]
 
-    def states(self, ids: Tensor, real: Tensor) -> Tensor:
-        """[S, L, size]: last hidden states."""
-        states: Tensor = self.transformer(input_ids=ids, attention_mask=real.long()).last_hidden_state
-        return states
+    def states(self, ids: Tensor, real: Tensor, added: Tensor | None = None, upper: int = 0) -> Tensor:
+        """[S, L, size]: last hidden states. ``added`` [S, L, size] is added to what the ``upper`` layers get."""
+
+        def add(_: torch.nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+            return (args[0] + added, *args[1:])
+
+        below = added is not None and upper > 0
+        hook = self._layers()[-upper].register_forward_pre_hook(add) if below else None
+        try:
+            states: Tensor = self.transformer(input_ids=ids, attention_mask=real.long()).last_hidden_state
+        finally:
+            if hook is not None:
+                hook.remove()
+        return states if below or added is None else states + added
 
     def top_layers(self, count: int) -> dict[str, torch.nn.Parameter]:
         """Parameters of the uppermost ``count`` layers, by a name that fits a ParameterDict."""
-        numbered = [
-            (m, n, p) for n, p in self.transformer.named_parameters() if (m := re.search(r"layers?\.(\d+)\.", n))
+        layers = self._layers()
+        named = [
+            (f"{len(layers) - count + i}/{name}", parameter)
+            for i, layer in enumerate(layers[len(layers) - count :])
+            for name, parameter in layer.named_parameters()
         ]
-        depth = 1 + max(int(m.group(1)) for m, _, _ in numbered)
-        return {n.replace(".", "/"): p for m, n, p in numbered if int(m.group(1)) >= depth - count}
+        return {name.replace(".", "/"): parameter for name, parameter in named}
+
+    def _layers(self) -> list[torch.nn.Module]:
+        """The transformer's layers, from the bottom up, whatever its family calls them."""
+        lists = [m for m in self.transformer.modules() if isinstance(m, torch.nn.ModuleList)]
+        return list(max(lists, key=len))
 
 
 def _default_folder() -> str:

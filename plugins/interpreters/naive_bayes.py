@@ -17,7 +17,7 @@ from framework.hookspecs import hookimpl
 from framework.interfaces import ConstraintInterpreter, EnvSpec, Interpretation, InterpreterInput, Lesson, State, Walks
 from plugins.interpreters._evidence import meanings
 from plugins.interpreters._meaning import Slots, planes
-from plugins.interpreters._words import BUCKETS, hash_words
+from plugins.texts.words import BUCKETS, hash_words
 
 LENGTH = 60
 

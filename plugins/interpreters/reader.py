@@ -46,7 +46,7 @@ class Config:
     """Folder or name of a sentence-transformers model; empty: all-MiniLM-L6-v2 from the installed package."""
     layers: int = 3
     """How many of its upper layers are tuned; 0 leaves it as it is."""
-    steps: int = 700
+    steps: int = 1000
     """Gradient steps, at most ``training.interpreter.iterations``."""
     batch: int = 32
     """Sentences per gradient step."""
@@ -89,8 +89,9 @@ class Reader(ConstraintInterpreter):
     def logits(self, sentences: Sequence[str]) -> dict[str, Tensor]:
         """For each slot and for ``valid``: [S, size]."""
         ids, real, number = self._model.tokens(sentences)
-        # Numbers are added above the transformer: below, every gradient would have to pass through its frozen layers.
-        states = self._model.states(ids, real) + self.numbers(number)
+        # Numbers are added under the tuned layers, which then see "fewer than" beside them; further down, every
+        # gradient would have to pass through the frozen ones.
+        states = self._model.states(ids, real, self.numbers(number), self.config.layers)
         weight = self.attention(states).masked_fill(~real.unsqueeze(-1), -1e9).softmax(1)
         mean = (states * real.unsqueeze(-1)).sum(1) / real.sum(1, keepdim=True)
         return {
@@ -131,7 +132,7 @@ class Reader(ConstraintInterpreter):
         meaning = self.slots.unpack(code)
         visited = torch.maximum(state[0], underfoot(inputs.obs, self.spec).float())
         mask = expected_mask(meaning, planes(inputs.obs, self.spec), visited)
-        is_constraint = (valid >= 0.5).float()
+        is_constraint = (2 * valid).clamp(max=1)  # what may be none counts less; what is surely none forbids nothing
         values = torch.arange(self.slots.threshold, dtype=code.dtype)
         threshold = (meaning["threshold"] * values).sum(-1)
         sure = torch.stack([p.amax(-1) for name, p in meaning.items() if name != "first"]).prod(0)

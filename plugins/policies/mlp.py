@@ -10,18 +10,8 @@ from torch import Tensor, nn
 
 from framework.hookspecs import hookimpl
 from framework.interfaces import Categorical, Distribution, EnvSpec, Gaussian, PolicyInput, PolicyNet, Values
-
-
-@dataclass(frozen=True)
-class Uses:
-    """What the policy may see of the constraint; switch off for ablations."""
-
-    mask: bool = True
-    """M_C, the forbidden cells."""
-    budget: bool = True
-    """M_B, what is spent or left of the budget."""
-    threshold: bool = True
-    """h_C."""
+from plugins.policies._nets import dense
+from plugins.policies._uses import Uses
 
 
 @dataclass(frozen=True)
@@ -52,10 +42,10 @@ class MLP(PolicyNet):
         if spec.observation.kind == "image":
             raise ValueError("mlp cannot see images; choose a convolutional policy")
         self._uses = config.uses
-        one_step = _features(_blank(spec), spec, config.uses).shape[-1]
-        self.actor = _net(one_step, config.hidden, spec.action.size, 0.01)
-        self.critic_reward = _net(one_step, config.hidden, 1, 1.0)
-        self.critic_cost = _net(one_step, config.hidden, 1, 1.0)
+        one_step = _features(PolicyInput.blank(spec, 1), spec, config.uses).shape[-1]
+        self.actor = dense(one_step, config.hidden, spec.action.size, 0.01)
+        self.critic_reward = dense(one_step, config.hidden, 1, 1.0)
+        self.critic_cost = dense(one_step, config.hidden, 1, 1.0)
         if spec.action.kind == "continuous":
             self.log_std = nn.Parameter(torch.full((spec.action.size,), config.log_std))
 
@@ -90,28 +80,6 @@ def _observation(obs: Tensor, spec: EnvSpec) -> Tensor:
         return obs.flatten(1).float()
     channels = [F.one_hot(obs[..., c].long(), levels) for c, levels in enumerate(spec.observation.levels)]
     return torch.cat(channels, dim=-1).flatten(1).float()
-
-
-def _blank(spec: EnvSpec) -> PolicyInput:
-    """One row of zeros, to measure how many features there are."""
-    cells, obs = torch.zeros(1, *spec.cells), torch.zeros(1, *spec.observation.shape)
-    nothing = torch.zeros(1, 0)
-    return PolicyInput(obs, cells, cells, torch.zeros(1), cells.bool(), nothing, nothing, nothing.long(), nothing)
-
-
-def _net(inputs: int, hidden: tuple[int, ...], outputs: int, gain: float) -> nn.Sequential:
-    layers: list[nn.Module] = []
-    for width in hidden:
-        layers += [_linear(inputs, width, 2**0.5), nn.Tanh()]
-        inputs = width
-    return nn.Sequential(*layers, _linear(inputs, outputs, gain))
-
-
-def _linear(inputs: int, outputs: int, gain: float) -> nn.Linear:
-    layer = nn.Linear(inputs, outputs)
-    nn.init.orthogonal_(layer.weight, gain)
-    nn.init.zeros_(layer.bias)
-    return layer
 
 
 @hookimpl

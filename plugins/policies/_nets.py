@@ -1,0 +1,59 @@
+"""Networks that the policies share."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+def dense(inputs: int, hidden: tuple[int, ...], outputs: int, last_gain: float) -> nn.Sequential:
+    """Orthogonal weights, tanh between; a small last gain makes the first policy nearly uniform."""
+    layers: list[nn.Module] = []
+    for width in hidden:
+        layers += [_linear(inputs, width, 2**0.5), nn.Tanh()]
+        inputs = width
+    return nn.Sequential(*layers, _linear(inputs, outputs, last_gain))
+
+
+class Twin(nn.Module):
+    """Two separate networks of one shape, reward's and cost's, as one: half the calls for the same work."""
+
+    def __init__(self, inputs: int, hidden: tuple[int, ...]) -> None:
+        super().__init__()
+        nets = [dense(inputs, hidden, 1, 1.0) for _ in range(2)]
+        pairs = list(zip(*([layer for layer in net if isinstance(layer, nn.Linear)] for net in nets), strict=True))
+        # The first layers see the same inputs, so they are one wide layer; the others are batches of two.
+        self.first = nn.Parameter(torch.cat([a.weight for a in pairs[0]]).detach())
+        self.first_bias = nn.Parameter(torch.zeros(len(self.first)))
+        self.rest = nn.ParameterList(torch.stack([a.weight.T for a in pair]).detach() for pair in pairs[1:])
+        self.rest_bias = nn.ParameterList(torch.zeros(2, 1, pair[0].out_features) for pair in pairs[1:])
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """[B, inputs] -> [B] and [B]."""
+        y = F.linear(x, self.first, self.first_bias).unflatten(-1, (2, -1)).transpose(0, 1)  # [2, B, width]
+        for weight, bias in zip(self.rest, self.rest_bias, strict=True):
+            y = torch.baddbmm(bias, torch.tanh(y), weight)
+        return y[0, :, 0], y[1, :, 0]
+
+
+class PaperTrunk(nn.Module):
+    """The paper's reading of an image of cells: convolution -> dense -> 5. It does not state the channels."""
+
+    CHANNELS, VECTOR = 8, 5
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        planes, x, y = shape
+        self.conv = nn.Conv2d(planes, self.CHANNELS, 3, padding=1)
+        self.dense = nn.Linear(self.CHANNELS * x * y, self.VECTOR)
+
+    def forward(self, image: Tensor) -> Tensor:
+        return torch.tanh(self.dense(torch.relu(self.conv(image)).flatten(1)))
+
+
+def _linear(inputs: int, outputs: int, gain: float) -> nn.Linear:
+    layer = nn.Linear(inputs, outputs)
+    nn.init.orthogonal_(layer.weight, gain)
+    nn.init.zeros_(layer.bias)
+    return layer

@@ -1,0 +1,114 @@
+"""Constraint Fusion (CF), the paper's baseline: one network reads view and sentence and is left to make sense of both.
+
+An LSTM turns the sentence into a vector, another trunk turns the view into one, an MLP turns the two into an action. No
+M_C, no M_B, no h_C: the interpreter of a CF agent only prices its moves. The LSTM is part of theta, so it is trained
+end to end by whatever optimizer trains the policy. View, memory and sizes are as in ``polco_grid``, so that what
+differs is the reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from framework.hookspecs import hookimpl
+from framework.interfaces import Categorical, Distribution, EnvSpec, PolicyInput, PolicyNet, State, Values
+from plugins.policies._nets import PaperTrunk, dense
+from plugins.policies._sight import Memory, Sight
+from plugins.policies._uses import Uses
+from plugins.texts.words import hash_words
+
+WORDS = 32
+"""Words of a sentence that are read."""
+BUCKETS = 1024
+"""Words are hashed to this many rows of the embedding."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """Settings of Constraint Fusion."""
+
+    network: Literal["mlp", "paper"] = "mlp"
+    """mlp: dense layers on one-hot cells; paper: the paper's small convolution."""
+    hidden: tuple[int, ...] = (64, 64)
+    """Width of each dense layer of the mlp."""
+    memory: Memory = "map"
+    """map: what was seen and where it has been; visited: only where it has been, as far as in view; none."""
+    words: int = 16
+    """Size of a word's embedding."""
+    text: int = 32
+    """Size of the sentence's vector (the paper: 5)."""
+
+    def __post_init__(self) -> None:
+        for name in ("words", "text"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if any(width < 1 for width in self.hidden):
+            raise ValueError(f"hidden layers need a width of at least 1, not {list(self.hidden)}")
+
+
+class FusionGrid(PolicyNet):
+    """Constraint Fusion on a grid: CNN or MLP of the view, LSTM of the text, end to end; sees no mask and no budget."""
+
+    name = "fusion_grid"
+    Config = Config
+    config: Config
+
+    def __init__(self, config: Config, spec: EnvSpec) -> None:
+        super().__init__(config, spec)
+        nothing = Uses(mask=False, budget=False, threshold=False)
+        self.sight = Sight(spec, nothing, config.memory, "paper", hazards=True, image=config.network == "paper")
+        self.actor = _Fusion(config, self.sight.shape(), spec.action.size, last_gain=0.01)
+        self.critic_reward = _Fusion(config, self.sight.shape(), 1, last_gain=1.0)
+        self.critic_cost = _Fusion(config, self.sight.shape(), 1, last_gain=1.0)
+
+    def encode(self, sentences: Sequence[str]) -> Tensor:
+        """[S, WORDS] hashed words."""
+        words = hash_words(sentences, WORDS)
+        return torch.where(words > 0, 1 + words % BUCKETS, 0)
+
+    def initial_state(self, rows: int) -> State:
+        return self.sight.initial_state(rows)
+
+    def remember(self, inputs: PolicyInput, state: State) -> tuple[Tensor, State]:
+        return self.sight.look(inputs, state)
+
+    def distribution(self, inputs: PolicyInput) -> Distribution:
+        return Categorical.from_logits(self.actor(inputs))
+
+    def values(self, inputs: PolicyInput) -> Values:
+        return Values(self.critic_reward(inputs).squeeze(-1), self.critic_cost(inputs).squeeze(-1))
+
+
+class _Fusion(nn.Module):
+    """Text and view, side by side, into dense layers."""
+
+    def __init__(self, config: Config, shape: tuple[int, ...], out: int, last_gain: float) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(BUCKETS + 1, config.words, padding_idx=0)
+        self.lstm = nn.LSTM(config.words, config.text, batch_first=True)
+        paper = config.network == "paper"
+        self.trunk: nn.Module = PaperTrunk(shape) if paper else nn.Identity()
+        view = PaperTrunk.VECTOR if paper else shape[0]
+        self.mlp = dense(view + config.text, () if paper else config.hidden, out, last_gain)
+
+    def forward(self, inputs: PolicyInput) -> Tensor:
+        used, where = torch.unique(inputs.text, return_inverse=True)  # each sentence is read once, not once a step
+        text = self._read(inputs.tokens[used])[where].mean(1)  # several constraints: their mean
+        out: Tensor = self.mlp(torch.cat([self.trunk(inputs.memory), text], dim=-1))
+        return out
+
+    def _read(self, words: Tensor) -> Tensor:
+        """[S, WORDS] -> [S, text]: the LSTM's state after the last word."""
+        length = (words > 0).sum(-1).clamp(min=1)
+        states, _ = self.lstm(self.embedding(words[:, : int(length.max())]))
+        return states[torch.arange(len(words)), length - 1]
+
+
+@hookimpl
+def heed_components() -> list[type[PolicyNet]]:
+    return [FusionGrid]
