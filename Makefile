@@ -18,7 +18,8 @@ run: setup  ## set up, and run the default study (registry.yaml)
 test: setup  ## set up, and run the tests
 	@$(VENV)/python -m pytest -n 2 $(ARGS)
 
-test-slow: setup  ## the tests that take minutes
+test-slow:  ## the tests that take minutes, some of them beside other people's code
+	@$(PYTHON) scripts/setup_venv.py peers
 	@$(VENV)/python -m pytest -m slow $(ARGS)
 
 lint: setup  ## ruff, mypy, import layers

@@ -46,7 +46,7 @@ class Config:
     """Folder or name of a sentence-transformers model; empty: all-MiniLM-L6-v2 from the installed package."""
     layers: int = 3
     """How many of its upper layers are tuned; 0 leaves it as it is."""
-    steps: int = 1000
+    steps: int = 600
     """Gradient steps, at most ``training.interpreter.iterations``."""
     batch: int = 32
     """Sentences per gradient step."""

@@ -2,13 +2,14 @@
 
     x = a H^-1 g - max(0, (a r + c) / s) H^-1 b,   a = sqrt(2 delta / q)        (KL projection; L2 likewise)
 
-The projection leaves the trust region in about a quarter of random problems, so the whole step is shrunk until
-KL <= delta. While the constraint is met, reward must not fall and cost must stay within its slack; while it is broken,
-cost must not rise.
+The projection leaves the trust region in about a quarter of random problems, so the whole step is scaled back to the
+region's rim and then shrunk until KL <= delta. While the constraint is met, reward must not fall and cost must stay
+within its slack; while it is broken, cost must not rise.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -37,7 +38,13 @@ class PCPO(NaturalOptimizer):
 
     def direction(self, problem: Quadratic) -> tuple[Tensor, str]:
         needed = problem.reach * problem.r + problem.c > 0
-        return pcpo_step(problem, self.config.projection), "projected" if needed else "free"
+        step = pcpo_step(problem, self.config.projection)
+        size = 0.5 * float(step @ self._product(step))
+        if size > problem.delta:
+            # Far from the constraint the projection can be a hundred times too long. The line search alone would run
+            # out of tries, put the old weights back, and meet the same problem again: the policy would never move.
+            step = step * math.sqrt(problem.delta / size)
+        return step, "projected" if needed else "free"
 
     def acceptable(self, case: str, c: float, gain: float, cost_change: float) -> bool:
         if c > 0:

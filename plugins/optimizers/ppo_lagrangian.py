@@ -1,7 +1,7 @@
 """PPO-Lagrangian (Ray, Achiam and Amodei, 2019): clipped policy gradient on reward minus a learned price of cost.
 
     maximise   E[ min(rho A, clip(rho, 1 - eps, 1 + eps) A) ],    A = (A_R - lambda A_C) / (1 + lambda)
-    lambda  <- max(0, lambda + rate * c),                          c = J_C - d  (``rollout.violation``, per episode)
+    lambda follows c = J_C - d per episode, see _multiplier.py
 
 The division by 1 + lambda keeps the size of the step when the price rises. Reward advantages are standardised. Cost
 advantages are centred but never rescaled: once the constraint holds they are small, and blowing them up to unit size
@@ -19,10 +19,11 @@ from torch import Tensor, nn
 from framework.hookspecs import hookimpl
 from framework.interfaces import Metrics, PolicyNet, Rollout, SafeOptimizer, adam_tensors, kl, load_adam_tensors
 from framework.interfaces.types import flatten, take
+from plugins.optimizers._multiplier import Multiplier, MultiplierConfig
 
 
 @dataclass(frozen=True)
-class Config:
+class Config(MultiplierConfig):
     """Settings of PPO-Lagrangian."""
 
     learning_rate: float = 3e-4
@@ -37,23 +38,19 @@ class Config:
     """End the passes early once the mean KL divergence is past this."""
     entropy: float = 0.0
     """Bonus for a spread-out policy."""
-    multiplier: float = 1.0
-    """Initial price of cost, lambda."""
-    multiplier_rate: float = 0.1
-    """How fast lambda follows the violation."""
     max_grad_norm: float = 0.5
     """Gradient clipping."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("learning_rate", "clip", "kl_stop", "max_grad_norm"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be greater than 0, not {getattr(self, name)}")
         for name in ("epochs", "minibatch"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        for name in ("multiplier", "multiplier_rate", "entropy"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
+        if self.entropy < 0:
+            raise ValueError(f"entropy must be at least 0, not {self.entropy}")
 
 
 class PPOLagrangian(SafeOptimizer):
@@ -65,13 +62,13 @@ class PPOLagrangian(SafeOptimizer):
 
     def __init__(self, config: Config, policy: PolicyNet) -> None:
         super().__init__(config, policy)
-        self.multiplier = config.multiplier
+        self.multiplier = Multiplier(config)
         self._adam = torch.optim.Adam(policy.parameters(), lr=config.learning_rate)
         self._generator = torch.Generator().manual_seed(0)
 
     def update(self, rollout: Rollout) -> Metrics:
         config = self.config
-        self.multiplier = max(0.0, self.multiplier + config.multiplier_rate * rollout.violation)
+        price = self.multiplier.move(rollout.violation)
         keep = rollout.valid.flatten().nonzero().squeeze(-1)
         inputs = take(flatten(rollout.inputs), keep)
         action, old_log_prob, target, cost_target = (
@@ -102,7 +99,7 @@ class PPOLagrangian(SafeOptimizer):
             if divergence > config.kl_stop:
                 break
         return {
-            "multiplier": self.multiplier,
+            "multiplier": price,
             "kl": divergence,
             "entropy": float(new.entropy().mean().detach()),
             "value_error": float(error.detach()),
@@ -111,14 +108,15 @@ class PPOLagrangian(SafeOptimizer):
 
     def _advantage(self, reward: Tensor, cost: Tensor) -> Tensor:
         reward = (reward - reward.mean()) / (reward.std() + 1e-8)
-        return (reward - self.multiplier * (cost - cost.mean())) / (1 + self.multiplier)
+        price = self.multiplier.price
+        return (reward - price * (cost - cost.mean())) / (1 + price)
 
     def state_dict(self) -> dict[str, Tensor]:
-        multiplier = torch.tensor(self.multiplier, dtype=torch.float64)
-        return adam_tensors(self._adam) | {"multiplier": multiplier, "generator": self._generator.get_state()}
+        own = self.multiplier.state_dict() | {"generator": self._generator.get_state()}
+        return adam_tensors(self._adam) | own
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        self.multiplier = float(state["multiplier"])
+        self.multiplier.load_state_dict(state)
         self._generator.set_state(state["generator"])
         load_adam_tensors(self._adam, state)
 

@@ -1,35 +1,29 @@
 """TRPO-Lagrangian: TRPO on reward minus a learned price of cost.
 
 maximise  (A_R - lambda A_C) / (1 + lambda)  within the trust region
-lambda <- max(0, lambda + rate * c),          c = J_C - d per episode
+lambda follows c = J_C - d per episode, see _multiplier.py
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from framework.hookspecs import hookimpl
 from framework.interfaces import Metrics, PolicyNet, Rollout, SafeOptimizer
+from plugins.optimizers._multiplier import Multiplier, MultiplierConfig
 from plugins.optimizers._natural import Batch, NaturalConfig, NaturalOptimizer
 from plugins.optimizers._trust_region import Quadratic, trpo_step
 
 
 @dataclass(frozen=True)
-class Config(NaturalConfig):
+class Config(NaturalConfig, MultiplierConfig):
     """Settings of TRPO-Lagrangian."""
 
-    multiplier: float = 1.0
-    """Initial price of cost, lambda."""
-    multiplier_rate: float = 0.1
-    """How fast lambda follows the violation."""
-
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.multiplier < 0 or self.multiplier_rate < 0:
-            raise ValueError(f"multiplier and multiplier_rate must be at least 0: {self}")
+        NaturalConfig.__post_init__(self)
+        MultiplierConfig.__post_init__(self)
 
 
 class TRPOLagrangian(NaturalOptimizer):
@@ -41,23 +35,23 @@ class TRPOLagrangian(NaturalOptimizer):
 
     def __init__(self, config: Config, policy: PolicyNet) -> None:
         super().__init__(config, policy)
-        self.multiplier = config.multiplier
+        self.multiplier = Multiplier(config)
 
     def before(self, rollout: Rollout) -> Metrics:
-        self.multiplier = max(0.0, self.multiplier + self.config.multiplier_rate * rollout.violation)
-        return {"multiplier": self.multiplier}
+        return {"multiplier": self.multiplier.move(rollout.violation)}
 
     def objective(self, batch: Batch) -> Tensor:
-        return (batch.advantage - self.multiplier * batch.cost_advantage) / (1 + self.multiplier)
+        price = self.multiplier.price
+        return (batch.advantage - price * batch.cost_advantage) / (1 + price)
 
     def direction(self, problem: Quadratic) -> tuple[Tensor, str]:
         return trpo_step(problem), "free"
 
     def state_dict(self) -> dict[str, Tensor]:
-        return super().state_dict() | {"multiplier": torch.tensor(self.multiplier, dtype=torch.float64)}
+        return super().state_dict() | self.multiplier.state_dict()
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        self.multiplier = float(state["multiplier"])
+        self.multiplier.load_state_dict(state)
         super().load_state_dict(state)
 
 
