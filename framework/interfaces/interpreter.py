@@ -100,6 +100,7 @@ class Lesson:
 
 def reset_rows(state: State, fresh: State, start: Tensor) -> State:
     """``state`` with the rows where ``start`` [M] is True taken from ``fresh``."""
-    return tuple(
-        torch.where(start.view(-1, *[1] * (old.dim() - 1)), new, old) for old, new in zip(state, fresh, strict=True)
-    )
+    rows = start.nonzero().squeeze(-1)
+    if not len(rows):
+        return state
+    return tuple(old.index_copy(0, rows, new[rows]) for old, new in zip(state, fresh, strict=True))

@@ -21,7 +21,7 @@ SYNONYMS = {
     "grass": ("lawn", "meadow", "turf", "green field", "greenery", "field"),
 }
 CHATTER_BEFORE = (
-    "okay,", "hey there,", "hi, quick reminder.", "please note the following.", "one rule for today:", "remember,",
+    "okay,", "hey there,", "hi, quick reminder.", "please note the following.", "the rule for today:", "remember,",
     "here is the only thing I ask of you:", "you are free to roam, but", "have a good look around.", "good morning!",
     "while you gather the items, keep this in mind.", "I know the room is messy.", "this is important,",
     "collect everything you can find.", "no rush today.", "my boss asked me to tell you this:",

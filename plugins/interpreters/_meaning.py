@@ -8,6 +8,7 @@ from a thousand sentences be right about every cell of every map.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import torch
@@ -48,8 +49,7 @@ class Slots:
 
 def planes(obs: Tensor, spec: EnvSpec) -> Tensor:
     """[M, *cells, C] codes -> [M, E, *cells] float: where each entity is in view."""
-    codes = torch.tensor(spec.entity_codes, dtype=obs.dtype).view(1, -1, 1, 1)
-    return (obs[..., 0].unsqueeze(1) == codes).float()
+    return (obs[..., 0].unsqueeze(1) == _codes(spec.entity_codes, obs.dtype).view(-1, 1, 1)).float()
 
 
 def underfoot(obs: Tensor, spec: EnvSpec) -> Tensor:
@@ -57,31 +57,44 @@ def underfoot(obs: Tensor, spec: EnvSpec) -> Tensor:
     if spec.agent_cell is None:
         return torch.zeros(len(obs), len(spec.entities), dtype=torch.bool)
     x, y = spec.agent_cell
-    return obs[:, x, y, 0].unsqueeze(1) == torch.tensor(spec.entity_codes, dtype=obs.dtype)
+    return obs[:, x, y, 0].unsqueeze(1) == _codes(spec.entity_codes, obs.dtype)
 
 
 def grown(where: Tensor) -> Tensor:
-    """[M, E, X, Y] -> [M, E, DISTANCES, X, Y]: cells within 0, 1, 2, 3 steps of the entity, as far as the view goes."""
-    layers = [where]
-    for _ in range(DISTANCES - 1):
-        cells = layers[-1].clone()
-        cells[..., 1:, :] = torch.maximum(cells[..., 1:, :], layers[-1][..., :-1, :])
-        cells[..., :-1, :] = torch.maximum(cells[..., :-1, :], layers[-1][..., 1:, :])
-        cells[..., :, 1:] = torch.maximum(cells[..., :, 1:], layers[-1][..., :, :-1])
-        cells[..., :, :-1] = torch.maximum(cells[..., :, :-1], layers[-1][..., :, 1:])
-        layers.append(cells)
-    return torch.stack(layers, dim=2)
+    """[M, E, X, Y], 0 or 1 -> [M, E, DISTANCES, X, Y]: cells within 0, 1, 2, 3 steps of the entity, in view."""
+    x, y = where.shape[-2:]
+    count = where.flatten(2) @ _within(x, y)
+    return count.clamp_(max=1).view(*where.shape[:2], DISTANCES, x, y)
 
 
 def expected_mask(meaning: dict[str, Tensor], where: Tensor, visited: Tensor) -> Tensor:
-    """[M, X, Y]: probability that each cell is forbidden now. ``where`` [M, E, X, Y], ``visited`` [M, E] so far."""
-    if bool((meaning["distance"][:, 0] > 0.999).all()):  # no sentence here speaks of distance: growing is for nothing
-        near = where
-    else:
-        near = torch.einsum("md,medxy->mexy", meaning["distance"], grown(where))
-    always = torch.einsum("me,mexy->mxy", meaning["entity"], near)
-    on_entity = torch.einsum("me,mexy->mxy", meaning["entity"], where)
+    """[M, X, Y]: probability that each cell is forbidden now. ``where`` [M, E, X, Y], ``visited`` [M, E] so far.
+
+    That is the sum, over entities and distances, of the probability that they are meant times where they are.
+    """
+    entity, distance = meaning["entity"], meaning["distance"]
+    always, after, before = meaning["order"].unbind(-1)  # as ALWAYS, AFTER, BEFORE count
     met = (meaning["first"] * visited).sum(-1)
-    order = meaning["order"]
-    conditional = order[:, AFTER] * met + order[:, BEFORE] * (1 - met)
-    return (order[:, ALWAYS, None, None] * always + conditional[:, None, None] * on_entity).clamp(0, 1)
+    conditional = torch.lerp(before, after, met)  # after * met + before * (1 - met)
+    if bool((distance[:, 0] > 0.999).all()):  # no sentence here speaks of distance: growing is for nothing
+        weight, near = entity * (always + conditional).unsqueeze(1), where
+    else:
+        reach = always.unsqueeze(1) * distance
+        reach[:, 0] += conditional  # "after" and "before" speak of the entity itself
+        weight, near = entity.unsqueeze(2) * reach.unsqueeze(1), grown(where)  # [M, E, D], [M, E, D, X, Y]
+    mask = weight.flatten(1).unsqueeze(1) @ near.flatten(-2).flatten(1, -2)  # [M, 1, X * Y]
+    return mask.clamp_(0, 1).view(len(where), *where.shape[2:])
+
+
+@functools.cache
+def _codes(codes: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """Made once: for fifty rows, making a constant costs as much as looking something up in it."""
+    return torch.tensor(codes, dtype=dtype)
+
+
+@functools.cache
+def _within(x: int, y: int) -> Tensor:
+    """[X * Y, DISTANCES * X * Y]: 1 where two cells are within each distance of each other."""
+    cells = torch.cartesian_prod(torch.arange(x), torch.arange(y))
+    steps = (cells[:, None] - cells).abs().sum(-1)  # [X * Y, X * Y]
+    return (steps[:, None] <= torch.arange(DISTANCES)[:, None]).float().flatten(1)

@@ -6,13 +6,16 @@ h_C. For sequential constraints an LSTM over the history of the episode stands b
 
 Departures: the observation's object channel may be embedded (``embed_cells``) instead of read as a number, which the
 paper leaves open; a gated 1x1 convolution passes each cell's own features by the dense layer (without it the mask is a
-blur); words are hashed, so there is no vocabulary to store.
+blur); of an LSTM's states the maximum is taken, where the paper speaks of one output (``pool: last``): a number is
+found wherever it stands, and held-out thresholds are read better.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -20,9 +23,14 @@ from torch import Tensor, nn
 from framework.hookspecs import hookimpl
 from framework.interfaces import ConstraintInterpreter, EnvSpec, Interpretation, InterpreterInput, Labels, State
 from plugins.interpreters._grid_mask import GridMask
-from plugins.interpreters._words import BUCKETS, hash_words
+from plugins.texts.words import split_words
 
 LENGTH = 40
+WORDS = 4096
+"""Rows of an embedding; our own training sentences have 1,562 words."""
+PADDING, UNKNOWN, FREE = 0, 1, -1
+SCALE = 10
+"""Of words' embeddings. Adam moves a weight by the learning rate at most: too slow for a word that seldom occurs."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,8 @@ class Config:
     """Width of the LSTMs over words."""
     dropout: float = 0.3
     """Of words' embeddings: a thousand sentences are soon learned by heart."""
+    pool: Literal["max", "last"] = "max"
+    """What is taken of an LSTM's states: the maximum over the words, or the last one."""
     channels: int = 32
     """Channels of the convolutions."""
     dense: int = 128
@@ -64,12 +74,13 @@ class LSTM(ConstraintInterpreter):
     def __init__(self, config: Config, spec: EnvSpec) -> None:
         super().__init__(config, spec)
         self.mask = GridMask(spec, config.text, config.channels, config.dense, config.embed_cells, config.memory)
-        self.mask_reader = TextLSTM(config.words, config.hidden, config.text, config.dropout)
-        self.threshold_reader = TextLSTM(config.words, config.hidden, 1, config.dropout)
+        self.vocabulary = Vocabulary()
+        self.mask_reader = TextLSTM(config, config.text)
+        self.threshold_reader = TextLSTM(config, 1)
 
     def encode(self, sentences: Sequence[str]) -> Tensor:
         """[S, text + 1]: what the two LSTMs say."""
-        words = hash_words(sentences, LENGTH)
+        words = self.vocabulary(sentences)
         return torch.cat([self.mask_reader(words), self.threshold_reader(words)], dim=-1)
 
     def initial_state(self, rows: int) -> State:
@@ -83,21 +94,59 @@ class LSTM(ConstraintInterpreter):
         return self.mask.loss(inputs, labels, episode_start)
 
 
-class TextLSTM(nn.Module):
-    """Words -> LSTM -> a vector; the last state of each sentence, whatever its length."""
+class Vocabulary(nn.Module):
+    """Gives each word a row of its own when training first meets it; any other word is UNKNOWN.
 
-    def __init__(self, words: int, hidden: int, out: int, dropout: float) -> None:
+    Rows by hash alone were the largest error of all: among 4,096 of them "be" shares one with "2", "bad" with "sixth".
+    """
+
+    words: Tensor
+
+    def __init__(self) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(BUCKETS + 1, words, padding_idx=0)
-        self.dropout = nn.Dropout(dropout)
-        self.lstm = nn.LSTM(words, hidden, batch_first=True)
-        self.out = nn.Linear(hidden, out)
+        self.register_buffer("words", torch.full((WORDS,), FREE, dtype=torch.int64))  # the hash of each row's word
+
+    def forward(self, sentences: Sequence[str]) -> Tensor:
+        """[S, LENGTH] int64: rows of the words, PADDING where the sentence is over; what is longer is cut."""
+        rows = {word: row for row, word in enumerate(self.words.tolist()) if word != FREE}
+        found = []
+        for sentence in sentences:
+            words = [zlib.crc32(word.encode()) for word in split_words(sentence)[:LENGTH]]
+            if self.training:
+                self._meet(words, rows)
+            found.append([rows.get(word, UNKNOWN) for word in words] + [PADDING] * (LENGTH - len(words)))
+        return torch.tensor(found, dtype=torch.int64).view(-1, LENGTH)
+
+    def _meet(self, words: Sequence[int], rows: dict[int, int]) -> None:
+        for word in words:
+            free = UNKNOWN + 1 + len(rows)
+            if word not in rows and free < WORDS:
+                rows[word] = free
+                self.words[free] = word
+
+
+class TextLSTM(nn.Module):
+    """Words -> LSTM -> a vector of each sentence, whatever its length."""
+
+    def __init__(self, config: Config, out: int) -> None:
+        super().__init__()
+        self.pool = config.pool
+        self.embedding = nn.Embedding(WORDS, config.words, padding_idx=PADDING)
+        with torch.no_grad():  # small: what a rare word means is learned, not drawn; an unknown one says nothing
+            self.embedding.weight *= 0.2 / SCALE
+            self.embedding.weight[UNKNOWN] = 0
+        self.dropout = nn.Dropout(config.dropout)
+        self.lstm = nn.LSTM(config.words, config.hidden, batch_first=True)
+        self.out = nn.Linear(config.hidden, out)
 
     def forward(self, words: Tensor) -> Tensor:
-        lengths = (words > 0).sum(-1).clamp(min=1)
+        lengths = (words != PADDING).sum(-1).clamp(min=1)
         longest = int(lengths.max()) if len(words) else 1
-        states, _ = self.lstm(self.dropout(self.embedding(words[:, :longest])))
-        return self.out(states[torch.arange(len(words)), lengths - 1])
+        states, _ = self.lstm(self.dropout(SCALE * self.embedding(words[:, :longest])))
+        if self.pool == "last":
+            return self.out(states[torch.arange(len(words)), lengths - 1])
+        over = torch.arange(longest) >= lengths[:, None]
+        return self.out(states.masked_fill(over.unsqueeze(-1), -1).amax(1))  # states lie in (-1, 1)
 
 
 @hookimpl

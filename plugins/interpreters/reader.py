@@ -100,9 +100,9 @@ class Reader(ConstraintInterpreter):
         }
 
     def encode(self, sentences: Sequence[str]) -> Tensor:
-        """[S, slots + 2]: probabilities of each slot and of being a constraint, and trust in the numbers it names.
+        """[S, slots + 3]: probabilities of each slot; how much of a constraint it is, its threshold, how sure that is.
 
-        Remembered while frozen.
+        All that depends on the sentence alone, so that a step only looks. Remembered while frozen.
         """
         if self.training:
             return self._probabilities(sentences)
@@ -114,29 +114,29 @@ class Reader(ConstraintInterpreter):
 
     @property
     def _width(self) -> int:
-        return sum(self.slots.sizes().values()) + 2
+        return sum(self.slots.sizes().values()) + 3
 
     def _probabilities(self, sentences: Sequence[str]) -> Tensor:
         out = self.logits(sentences)
-        slots = [out[name].softmax(-1) for name in self.slots.sizes()]
+        code = torch.cat([out[name].softmax(-1) for name in self.slots.sizes()], dim=-1)
+        meaning, valid = self.slots.unpack(code), out["valid"].softmax(-1)[:, 1]
+        threshold = meaning["threshold"] @ torch.arange(self.slots.threshold, dtype=code.dtype)
+        sure = torch.stack([p.amax(-1) for name, p in meaning.items() if name != "first"]).prod(0)
         largest = max(self.slots.distance, self.slots.threshold)
-        trust = [[BEYOND if beyond(words_of(sentence[:LONGEST]), largest) else 1.0] for sentence in sentences]
-        return torch.cat([*slots, out["valid"].softmax(-1)[:, 1:], torch.tensor(trust)], dim=-1)
+        trust = [BEYOND if beyond(words_of(sentence[:LONGEST]), largest) else 1.0 for sentence in sentences]
+        is_constraint = (2 * valid).clamp(max=1)  # what may be none counts less; what is surely none forbids nothing
+        told = torch.stack([is_constraint, threshold, valid * sure * torch.tensor(trust)], dim=-1)
+        return torch.cat([code, told], dim=-1)
 
     def initial_state(self, rows: int) -> State:
         """Which entities were entered in this episode."""
         return (torch.zeros(rows, len(self.spec.entities)),)
 
     def step(self, inputs: InterpreterInput, state: State) -> tuple[Interpretation, State]:
-        code, valid, trust = inputs.code[:, :-2], inputs.code[:, -2], inputs.code[:, -1]
-        meaning = self.slots.unpack(code)
+        code, (is_constraint, threshold, confidence) = inputs.code[:, :-3], inputs.code[:, -3:].unbind(-1)
         visited = torch.maximum(state[0], underfoot(inputs.obs, self.spec).float())
-        mask = expected_mask(meaning, planes(inputs.obs, self.spec), visited)
-        is_constraint = (2 * valid).clamp(max=1)  # what may be none counts less; what is surely none forbids nothing
-        values = torch.arange(self.slots.threshold, dtype=code.dtype)
-        threshold = (meaning["threshold"] * values).sum(-1)
-        sure = torch.stack([p.amax(-1) for name, p in meaning.items() if name != "first"]).prod(0)
-        return Interpretation(mask * is_constraint[:, None, None], threshold, valid * sure * trust), (visited,)
+        mask = expected_mask(self.slots.unpack(code), planes(inputs.obs, self.spec), visited)
+        return Interpretation(mask * is_constraint[:, None, None], threshold, confidence), (visited,)
 
     def train(self, mode: bool = True) -> Reader:
         self._read = {}

@@ -1,8 +1,10 @@
 """Pretrained sentence embeddings, frozen, token by token; what they mean for mask and threshold is learned on top.
 
-The pooled vector of a sentence is not enough ("after A avoid B" and "after B avoid A" have nearly the same), so a small
-bidirectional GRU reads the token vectors in order. The mask module is the paper's. Each distinct sentence goes through
-the pretrained model once: its token vectors are kept in memory, and on disk if ``cache`` names a folder.
+The pooled vector of a sentence is not enough ("after A avoid B" and "after B avoid A" have nearly the same), so a few
+learned attention heads pick tokens, some for the mask and some for the threshold. A token's vector already tells of its
+neighbours, so nothing has to read them in order, which would be most of the cost of stage 1. The mask module is the
+paper's. Each distinct sentence goes through the pretrained model once: its token vectors are kept in memory, and on
+disk if ``cache`` names a folder.
 """
 
 from __future__ import annotations
@@ -31,9 +33,11 @@ class Config:
     """Folder or name of a sentence-transformers model; empty: all-MiniLM-L6-v2 from the installed package."""
     cache: str = ""
     """Folder to keep token vectors in between runs; empty: in memory only."""
-    hidden: int = 64
-    """Width of the GRU, each way."""
-    text: int = 32
+    hidden: int = 128
+    """Width that token vectors are brought down to."""
+    heads: int = 4
+    """Attention heads for the mask, and as many for the threshold."""
+    text: int = 16
     """Size of the text vector that the mask module gets."""
     dropout: float = 0.3
     """Of token vectors."""
@@ -45,7 +49,7 @@ class Config:
     """An LSTM over the episode before the mask, for sequential constraints."""
 
     def __post_init__(self) -> None:
-        for name in ("hidden", "text", "channels", "dense"):
+        for name in ("hidden", "heads", "text", "channels", "dense"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
         if not 0 <= self.dropout < 1:
@@ -53,7 +57,7 @@ class Config:
 
 
 class SentenceEmbedding(ConstraintInterpreter):
-    """Frozen MiniLM token vectors (any sentence-transformers model), a GRU, and the paper's mask module."""
+    """Frozen MiniLM token vectors (any sentence-transformers model), attention heads, the paper's mask module."""
 
     name = "sentence_embedding"
     requires = REQUIRES
@@ -66,10 +70,10 @@ class SentenceEmbedding(ConstraintInterpreter):
         self._model = TextModel(config.model)
         self._vectors: dict[str, Tensor] = {}
         self.dropout = nn.Dropout(config.dropout)
-        self.gru = nn.GRU(self._model.size, config.hidden, batch_first=True, bidirectional=True)
-        self.attention = nn.Linear(2 * config.hidden, 2)
-        self.to_mask = nn.Linear(2 * config.hidden, config.text)
-        self.to_threshold = nn.Linear(2 * config.hidden, 1)
+        self.features = nn.Sequential(nn.Linear(self._model.size, config.hidden), nn.GELU())
+        self.attention = nn.Linear(config.hidden, 2 * config.heads)
+        self.to_mask = nn.Linear(config.heads * config.hidden, config.text)
+        self.to_threshold = nn.Linear(config.heads * config.hidden, 1)
 
     def encode(self, sentences: Sequence[str]) -> Tensor:
         """[S, text + 1]"""
@@ -78,13 +82,10 @@ class SentenceEmbedding(ConstraintInterpreter):
         vectors = self.vectors(sentences)
         lengths = torch.tensor([len(v) for v in vectors])
         padded = nn.utils.rnn.pad_sequence(list(vectors), batch_first=True)
-        packed = nn.utils.rnn.pack_padded_sequence(
-            self.dropout(padded), lengths, batch_first=True, enforce_sorted=False
-        )
-        states, _ = nn.utils.rnn.pad_packed_sequence(self.gru(packed)[0], batch_first=True)
-        real = torch.arange(states.shape[1]) < lengths[:, None]
-        weight = self.attention(states).masked_fill(~real.unsqueeze(-1), -1e9).softmax(1)
-        for_mask, for_threshold = ((weight[..., i : i + 1] * states).sum(1) for i in range(2))
+        features = self.features(self.dropout(padded))  # [S, L, hidden]
+        real = torch.arange(padded.shape[1]) < lengths[:, None]
+        weight = self.attention(features).masked_fill(~real.unsqueeze(-1), -1e9).softmax(1)  # [S, L, 2 * heads]
+        for_mask, for_threshold = (weight.mT @ features).flatten(1).chunk(2, dim=-1)
         return torch.cat([self.to_mask(for_mask), self.to_threshold(for_threshold)], dim=-1)
 
     @torch.no_grad()

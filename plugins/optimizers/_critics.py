@@ -20,12 +20,14 @@ class Critics:
         self._generator = torch.Generator().manual_seed(0)
 
     def fit(self, inputs: PolicyInput, target: Tensor, cost_target: Tensor) -> float:
-        """Returns the last minibatch's error."""
+        """Returns the last minibatch's error. Rows are in random order, so minibatches are slices, not copies."""
         if self._adam is None:
             return 0.0
         error = torch.zeros(())
+        starts = torch.arange(0, len(target), self.minibatch)
         for _ in range(self.epochs):
-            for rows in torch.randperm(len(target), generator=self._generator).split(self.minibatch):
+            for start in starts[torch.randperm(len(starts), generator=self._generator)].tolist():
+                rows = slice(start, start + self.minibatch)
                 values = self.policy.values(take(inputs, rows))
                 error = F.mse_loss(values.reward, target[rows]) + F.mse_loss(values.cost, cost_target[rows])
                 self._adam.zero_grad()

@@ -98,7 +98,7 @@ class NaturalOptimizer(SafeOptimizer):
 
     def update(self, rollout: Rollout) -> Metrics:
         metrics = self.before(rollout)
-        batch = _flat(rollout)
+        batch = _flat(rollout, self._generator)
         c = rollout.violation / rollout.episode_length
         now = self.policy.distribution(batch.inputs)
         old = now.detach()
@@ -135,9 +135,8 @@ class NaturalOptimizer(SafeOptimizer):
 
     def _prepare_fisher(self, inputs: PolicyInput) -> None:
         """Gradient of KL(fixed || policy) on a random share of the samples, ready to be differentiated again."""
-        rows = len(inputs.obs)
-        picked = torch.randperm(rows, generator=self._generator)[: max(1, int(rows * self.config.fisher_share))]
-        new = self.policy.distribution(take(inputs, picked))
+        some = slice(max(1, int(len(inputs.obs) * self.config.fisher_share)))  # the batch is in random order
+        new = self.policy.distribution(take(inputs, some))
         divergence = kl(new.detach(), new).mean()
         grads = torch.autograd.grad(divergence, self._actor, create_graph=True, allow_unused=True)
         self._slope: Tensor | None = _join(grads, self._actor)
@@ -192,9 +191,10 @@ class NaturalOptimizer(SafeOptimizer):
         )
 
 
-def _flat(rollout: Rollout) -> Batch:
-    """Decisions only; reward advantages standardised, cost advantages centred and never rescaled."""
+def _flat(rollout: Rollout, stream: torch.Generator) -> Batch:
+    """Decisions only, in random order; reward advantages standardised, cost advantages centred and never rescaled."""
     keep = rollout.valid.flatten().nonzero().squeeze(-1)
+    keep = keep[torch.randperm(len(keep), generator=stream)]
     columns = (rollout.advantage, rollout.cost_advantage, rollout.value_target, rollout.cost_value_target)
     advantage, cost_advantage, target, cost_target = (column.flatten()[keep] for column in columns)
     return Batch(

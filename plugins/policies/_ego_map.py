@@ -22,6 +22,8 @@ REACH = BLOCK * BLOCKS // 2
 SIDE = 4 * REACH - 3
 """Cells along the map: enough to get to any cell of a 13 x 13 world from any other with all that is in reach there. In
 larger worlds the far side is drawn over, as on a globe."""
+CELLS = 2048
+"""Of the flat map: SIDE * SIDE, up to a power of two, because going around is then a cheap operation on bits."""
 FADE = 0.97
 """How fast the agent's track fades per step, so that the way back looks different from the way on."""
 NEVER, LAST = -10_000, 20_000
@@ -50,8 +52,8 @@ class EgoMap:
 
     def blank(self, rows: int) -> State:
         middle = torch.full((rows,), SIDE // 2 * (SIDE + 1))
-        seen = torch.zeros(rows, SIDE * SIDE, dtype=torch.uint8)
-        entered = torch.full((rows, SIDE * SIDE), NEVER, dtype=torch.int16)
+        seen = torch.zeros(rows, CELLS, dtype=torch.uint8)
+        entered = torch.full((rows, CELLS), NEVER, dtype=torch.int16)
         return seen, entered, middle, torch.zeros(rows, dtype=torch.int16)
 
     def walk(self, state: State, view: Tensor, touched: Tensor) -> State:
@@ -109,4 +111,4 @@ class EgoMap:
 
 def _around(place: Tensor, moves: Tensor) -> Tensor:
     """[rows, M]: the map's cells there; past its rim it goes on at the other side."""
-    return (place[:, None] + moves) % (SIDE * SIDE)
+    return (place[:, None] + moves) & (CELLS - 1)

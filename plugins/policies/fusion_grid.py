@@ -25,7 +25,8 @@ from plugins.texts.words import hash_words
 WORDS = 32
 """Words of a sentence that are read."""
 BUCKETS = 1024
-"""Words are hashed to this many rows of the embedding."""
+"""Rows of an embedding. A word is the sum of two rows, by two hashes: that two words share both is next to impossible,
+and there is no vocabulary to store."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,9 @@ class FusionGrid(PolicyNet):
         self.critic_cost = _Fusion(config, self.sight.shape(), 1, last_gain=1.0)
 
     def encode(self, sentences: Sequence[str]) -> Tensor:
-        """[S, WORDS] hashed words."""
-        words = hash_words(sentences, WORDS)
-        return torch.where(words > 0, 1 + words % BUCKETS, 0)
+        """[S, WORDS, 2] hashed words, 0 where the sentence is over."""
+        first, second = (hash_words(sentences, WORDS, BUCKETS, salt) for salt in ("", "again "))
+        return torch.stack([first, torch.where(second > 0, second + BUCKETS, 0)], dim=-1)
 
     def initial_state(self, rows: int) -> State:
         return self.sight.initial_state(rows)
@@ -89,7 +90,7 @@ class _Fusion(nn.Module):
 
     def __init__(self, config: Config, shape: tuple[int, ...], out: int, last_gain: float) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(BUCKETS + 1, config.words, padding_idx=0)
+        self.embedding = nn.Embedding(2 * BUCKETS + 1, config.words, padding_idx=0)
         self.lstm = nn.LSTM(config.words, config.text, batch_first=True)
         paper = config.network == "paper"
         self.trunk: nn.Module = PaperTrunk(shape) if paper else nn.Identity()
@@ -103,9 +104,9 @@ class _Fusion(nn.Module):
         return out
 
     def _read(self, words: Tensor) -> Tensor:
-        """[S, WORDS] -> [S, text]: the LSTM's state after the last word."""
-        length = (words > 0).sum(-1).clamp(min=1)
-        states, _ = self.lstm(self.embedding(words[:, : int(length.max())]))
+        """[S, WORDS, 2] -> [S, text]: the LSTM's state after the last word."""
+        length = (words[..., 0] > 0).sum(-1).clamp(min=1)
+        states, _ = self.lstm(self.embedding(words[:, : int(length.max())]).sum(2))
         return states[torch.arange(len(words)), length - 1]
 
 
