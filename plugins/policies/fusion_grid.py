@@ -24,8 +24,8 @@ from plugins.texts.words import hash_words
 
 WORDS = 32
 """Words of a sentence that are read."""
-BUCKETS = 1024
-"""Rows of an embedding. A word is the sum of two rows, by two hashes: that two words share both is next to impossible,
+BUCKETS = 512
+"""Rows of an embedding. A word is the sum of two rows, by two hashes: few words share both,
 and there is no vocabulary to store."""
 
 
