@@ -22,9 +22,9 @@ class System:
     optimizer: SafeOptimizer
 
 
-def build(cell: Cell, seed: int, catalog: Catalog) -> System:
+def build(cell: Cell, seed: int, catalog: Catalog, split: Split = "train") -> System:
     """Build all four. Weights depend on the seed alone."""
-    env = build_env(cell, seed, catalog, "train")
+    env = build_env(cell, seed, catalog, split)
     interpreter = build_interpreter(cell, seed, catalog, env)
     policy_cls = cast(type[PolicyNet], class_of(cell.policy, catalog))
     optimizer_cls = cast(type[SafeOptimizer], class_of(cell.optimizer, catalog))

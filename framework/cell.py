@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,12 +48,35 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class ExamSpec:
+    """A safety evaluation of a trained cell: in which env, after how much fine-tuning, how long."""
+
+    name: str
+    env: Part
+    finetune: int
+    episodes: int
+    greedy: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready; ``exam_from_dict`` is its undo."""
+        settings = {"finetune": self.finetune, "episodes": self.episodes, "greedy": self.greedy}
+        return {"name": self.name, "env": self.env.as_dict(), **settings}
+
+    @property
+    def key(self) -> str:
+        """Its folder's name. The same evaluation under another name is the same evaluation."""
+        return _digest({k: v for k, v in self.as_dict().items() if k != "name"})
+
+
+@dataclass(frozen=True)
 class RunSpec:
     """A cell with a seed: what one process does."""
 
     cell: Cell
     seed: int
     labels: tuple[str, ...] = ()
+    exams: tuple[ExamSpec, ...] = ()
+    """Not part of the id: what is asked later does not change what was learned."""
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready; ``run_from_dict`` is its undo."""
@@ -62,10 +85,13 @@ class RunSpec:
     @property
     def id(self) -> str:
         """Readable and unique: plugins, seed, and the hash of everything that determines the run."""
-        text = json.dumps(_plain(self.as_dict()), sort_keys=True, separators=(",", ":"), default=str)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
         names = [getattr(self.cell, kind).plugin for kind in ("env", "interpreter", "policy", "optimizer")]
-        return "-".join([*names, f"s{self.seed}", digest])
+        return "-".join([*names, f"s{self.seed}", _digest(self.as_dict())])
+
+
+def _digest(value: Mapping[str, Any]) -> str:
+    text = json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _plain(value: Any) -> Any:
@@ -103,13 +129,27 @@ def build_part(kind: Kind, raw: object, catalog: Catalog, notes: Notes, path: st
     return None if config is None else Part(kind, entry.name, config, entry.version)
 
 
-def run_from_dict(raw: Mapping[str, Any], catalog: Catalog, labels: tuple[str, ...] = ()) -> RunSpec:
+def run_from_dict(
+    raw: Mapping[str, Any],
+    catalog: Catalog,
+    labels: tuple[str, ...] = (),
+    exams: Sequence[Mapping[str, Any]] = (),
+) -> RunSpec:
     """Undo of ``RunSpec.as_dict``, in another process; refuses what does not fit the plugins found there."""
     notes = Notes()
     cell = build_cell(raw, catalog, notes)
     if cell is None:
         raise UserError(notes.problems)
-    return RunSpec(cell, int(raw["seed"]), labels)
+    return RunSpec(cell, int(raw["seed"]), labels, tuple(exam_from_dict(exam, catalog) for exam in exams))
+
+
+def exam_from_dict(raw: Mapping[str, Any], catalog: Catalog) -> ExamSpec:
+    """Undo of ``ExamSpec.as_dict``."""
+    notes = Notes()
+    env = build_part("env", raw["env"], catalog, notes, "env")
+    if env is None:
+        raise UserError(notes.problems)
+    return ExamSpec(raw["name"], env, raw["finetune"], raw["episodes"], raw["greedy"])
 
 
 def class_of(part: Part, catalog: Catalog) -> type[Component]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,13 +10,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from framework import grid
-from framework.cell import RunSpec, build_cell, build_part
+from framework.cell import Cell, ExamSpec, RunSpec, build_cell, build_part
 from framework.convert import Notes, convert
 from framework.errors import Problem, UserError, did_you_mean
 from framework.grid import GridCell
 from framework.interfaces.component import KINDS, Kind
 from framework.plugin_manager import FOLDERS, PluginHost, PluginRef
-from framework.schema import MAX_CELLS, Ablation, Components, Experiment, PluginEntry, Registry, Report, Training
+from framework.schema import MAX_CELLS, Ablation, Components, Exam, Experiment, PluginEntry, Registry, Report, Training
 from framework.source import Source, read
 
 
@@ -29,9 +30,13 @@ class Study:
     runs: tuple[RunSpec, ...]
     host: PluginHost
     plugins: tuple[PluginRef, ...]
+    exams: tuple[str, ...] = ()
+    """Names of the further evaluations."""
 
 
 RESERVED = ("cells", "interpreters")
+NAMED: dict[str, type] = {"experiments": Experiment, "ablations": Ablation, "evaluations": Exam}
+"""Sections that are mappings of names to these."""
 
 
 class TooManyCells(UserError):
@@ -62,8 +67,8 @@ def _registry(source: Source, notes: Notes) -> Registry:
             notes.add(key, f"unknown key '{key}'{did_you_mean(key, known)}", "registry")
         elif value is None and key not in ("study", "seeds"):
             continue  # a section whose lines are all commented out
-        elif key in ("experiments", "ablations"):
-            cls: type = Experiment if key == "experiments" else Ablation
+        elif key in NAMED:
+            cls = NAMED[key]
             sections[key] = _named(cls, key, value, notes)
         elif key == "plugins":
             continue
@@ -133,10 +138,33 @@ class _Checker:
         self._check_size()
         for name, ablation in self.registry.ablations.items():
             cells += self._ablation(name, ablation)
+        cells = [dataclasses.replace(cell, exams=self._exams(cell.cell)) for cell in cells]
         if self.notes.problems:
             raise UserError(self.notes.problems)
-        runs = grid.merge(cells)
-        return Study(self.registry.study, self.registry.report, tuple(cells), runs, self.host, refs)
+        runs, exams = grid.merge(cells), tuple(self.registry.evaluations)
+        return Study(self.registry.study, self.registry.report, tuple(cells), runs, self.host, refs, exams)
+
+    def _exams(self, cell: Cell) -> tuple[ExamSpec, ...]:
+        """The registry's evaluations as this cell meets them: in its own env, with what they change."""
+        made = []
+        for name, exam in self.registry.evaluations.items():
+            path = f"evaluations.{name}.env"
+            raw = grid.deep_merge(cell.env.as_dict(), exam.env)
+            if "plugin" in exam.env:
+                self.notes.add(
+                    f"{path}.plugin", "an evaluation changes the env's settings, not the env", "evaluations"
+                )
+                continue
+            env = build_part("env", raw, self.host.catalog, self.notes, path)
+            defaults = cell.training.evaluation
+            episodes = defaults.episodes if exam.episodes is None else exam.episodes
+            greedy = defaults.greedy if exam.greedy is None else exam.greedy
+            if exam.finetune % cell.training.batch:
+                said = f"finetune ({exam.finetune:,}) must be a multiple of training.batch ({cell.training.batch:,})"
+                self.notes.add(f"evaluations.{name}.finetune", said, "evaluations")
+            elif env is not None:
+                made.append(ExamSpec(name, env, exam.finetune, episodes, greedy))
+        return tuple(made)
 
     def _check_components(self) -> None:
         for kind in KINDS:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from framework.cell import Cell, RunSpec
+from framework.cell import Cell, ExamSpec, RunSpec
 from framework.convert import Notes
 from framework.errors import did_you_mean
 from framework.schema import Ablation
@@ -24,13 +24,14 @@ class GridCell:
     cell: Cell
     seeds: tuple[int, ...]
     baseline: bool = False
+    exams: tuple[ExamSpec, ...] = ()
 
     @property
     def label(self) -> str:
         return self.name if self.group == "experiments" else f"{self.group}/{self.name}"
 
     def runs(self) -> list[RunSpec]:
-        return [RunSpec(self.cell, seed, (self.label,)) for seed in self.seeds]
+        return [RunSpec(self.cell, seed, (self.label,), self.exams) for seed in self.seeds]
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ def merge(cells: Iterable[GridCell]) -> tuple[RunSpec, ...]:
         for run in cell.runs():
             known = runs.get(run.id)
             labels = tuple(dict.fromkeys((known.labels if known else ()) + run.labels))
-            runs[run.id] = RunSpec(run.cell, run.seed, labels)
+            runs[run.id] = RunSpec(run.cell, run.seed, labels, run.exams)
     return tuple(runs.values())
 
 

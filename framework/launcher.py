@@ -60,7 +60,7 @@ def launch(
     outcome = Outcome()
     cells = []
     for run in runs:
-        if is_finished(run_folder(runs_dir, run)):
+        if is_finished(runs_dir, run):
             outcome.skipped.append(run.id)
             watch(run.id, "skipped", {})
         else:
@@ -172,7 +172,8 @@ class _Worker:
     def give(self, task: Task) -> None:
         self.task = task
         with contextlib.suppress(OSError):  # a worker that is already dead shows as EOF when we listen
-            self.pipe.send((task.kind, task.run.as_dict(), task.run.labels))
+            exams = [exam.as_dict() for exam in task.run.exams]
+            self.pipe.send((task.kind, task.run.as_dict(), task.run.labels, exams))
 
     def stop(self) -> None:
         if self.task is None:
@@ -220,10 +221,10 @@ def _serve(pipe: Connection, runs_dir: Path, plugins: tuple[PluginRef, ...]) -> 
     torch.set_num_threads(1)
     host: PluginHost | None = None
     while (job := pipe.recv()) is not None:
-        kind, raw, labels = job
+        kind, raw, labels, exams = job
         try:
             host = host or PluginHost(plugins)
-            run = run_from_dict(raw, host.catalog, tuple(labels))
+            run = run_from_dict(raw, host.catalog, tuple(labels), exams)
             folder = run_folder(runs_dir, run)
             folder.mkdir(parents=True, exist_ok=True)
 

@@ -4,7 +4,7 @@ It belongs to the framework, so that every interpreter and every policy gets the
 true cost. Several constraints are several columns (axis K); a policy sees one combined mask:
 
     M_C = sum_k mask_k                       cells that some sentence forbids
-    M_B = sum_k (spent_k - h_k) * mask_k     per cell: how far past (+) or within (-) its own budget
+    M_B = max_k (spent_k - h_k) over the k that forbid the cell, else 0: how far past (+) or within (-) its budget
     h_C = min_k h_k                          the tightest budget
 
 The predicted cost of a move is 1 when a cell that it touched was forbidden in the mask *before* the move; where touches
@@ -59,4 +59,8 @@ class Ledger:
     def combined(self) -> tuple[Tensor, Tensor, Tensor]:
         """M_C [N, *cells], M_B [N, *cells] and h_C [N]."""
         balance = (self.spent - self.threshold).view(*self.spent.shape, *[1] * (self.mask.dim() - 2))
-        return self.mask.sum(1), (balance * self.mask).sum(1), self.threshold.amin(1)
+        # The paper adds budgets too. Where two sentences forbid one cell, the slack of one must not hide that the other
+        # has none left: the tighter one counts. With one constraint the two are the same.
+        tightest = torch.where(self.mask > 0, balance, -torch.inf).amax(1)
+        forbidden = self.mask.sum(1)
+        return forbidden, torch.where(forbidden > 0, tightest, 0.0), self.threshold.amin(1)

@@ -59,9 +59,10 @@ class Display:
             total = self._runs[run_id].cell.training.steps
             self._bars[run_id] = progress.add_task(self._name(run_id), total=total, news="")
         elif event == "progress" and run_id in self._bars:
-            reading = details["stage"] == "interpreter"
-            training = self._runs[run_id].cell.training
-            total = training.interpreter.iterations if reading else training.steps
+            run, stage = self._runs[run_id], details["stage"]
+            reading, training = stage == "interpreter", run.cell.training
+            finetune = max((exam.finetune for exam in run.exams), default=0)
+            total = {"interpreter": training.interpreter.iterations, "finetune": finetune}.get(stage, training.steps)
             progress.update(
                 self._bars[run_id], completed=details["step"], total=total, news=_news(reading, details["metrics"])
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +15,17 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from framework.cell import RunSpec
 from framework.checkpoint import write_bytes
 from framework.config import Study
 from framework.grid import GridCell
 from framework.launcher import read_result
-from framework.stages import run_folder
+from framework.stages import exam_folder, run_folder
 from framework.stats import mean_interval
 
 COLUMNS = ("group", "system", "seeds", "reward", "reward_low", "reward_high", "violation", "violation_low",
-           "violation_high", "violation_rate", "length", "ceiling_share")  # fmt: skip
+           "violation_high", "violation_rate", "length", "ceiling_share",
+           "learning_violation")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -34,20 +37,27 @@ class Row:
     seeds: int
 
 
-def rows(study: Study, runs: Path) -> list[Row]:
-    """A row for every cell that has at least one finished run."""
+def rows(study: Study, runs: Path, exam: str | None = None) -> list[Row]:
+    """A row for every cell that has at least one finished run; ``exam``: of that evaluation, by name."""
     made = []
     for cell in study.cells:
-        found = [read_result(run_folder(runs, run)) for run in cell.runs()]
+        found = [read_result(folder) for run in cell.runs() for folder in _folders(runs, run, exam)]
         summaries = [result["summary"] for result in found if result]
         if summaries:
             made.append(Row(cell, _over_seeds(summaries), len(summaries)))
     return made
 
 
+def _folders(runs: Path, run: RunSpec, exam: str | None) -> list[Path]:
+    """Where the result of a run is, or of one of its evaluations."""
+    if exam is None:
+        return [run_folder(runs, run)]
+    return [exam_folder(runs, run, spec) for spec in run.exams if spec.name == exam]
+
+
 def _over_seeds(summaries: Sequence[dict[str, float]]) -> dict[str, float]:
     """Means over seeds. The interval is over seeds; with a single seed, over its episodes."""
-    values = {name: float(np.mean([_number(s[name]) for s in summaries])) for name in summaries[0]}
+    values = {name: float(np.mean([_number(s.get(name)) for s in summaries])) for name in summaries[0]}
     if len(summaries) > 1:
         for name in ("reward", "violation"):
             low, high = mean_interval(np.array([_number(s[name]) for s in summaries]))
@@ -65,7 +75,7 @@ def table(title: str, made: Sequence[Row]) -> Table:
         title=escape(title), title_justify="left", caption="95 % intervals over seeds (one seed: over episodes)"
     )
     out.add_column("system")
-    for head in ("reward", "violations Δ_C", "violating", "steps", "of ceiling", "seeds"):
+    for head in ("reward", "violations Δ_C", "while learning", "violating", "steps", "of ceiling", "seeds"):
         out.add_column(head, justify="right")
     group = ""
     for row in made:
@@ -81,6 +91,7 @@ def table(title: str, made: Sequence[Row]) -> Table:
             escape(row.cell.name) + (" *" if row.cell.baseline else ""),
             f"{v['reward']:.2f} [{v['reward_low']:.2f}, {v['reward_high']:.2f}]",
             f"{v['violation']:.2f} [{v['violation_low']:.2f}, {v['violation_high']:.2f}]",
+            f"{v['learning_violation']:.2f}" if not math.isnan(v.get("learning_violation", math.nan)) else "-",
             f"{v['violation_rate']:.0%}",
             f"{v['length']:.0f}",
             share,
@@ -155,6 +166,12 @@ def write(study: Study, runs: Path, console: Console) -> Path | None:
     _write_csv(folder / "acting.csv", COLUMNS, named)
     if "acting" in study.report.tables:
         console.print(table(title, made))
+    for exam in study.exams:
+        examined = rows(study, runs, exam)
+        lines = [{"group": r.cell.group, "system": r.cell.name, "seeds": r.seeds} | r.values for r in examined]
+        _write_csv(folder / f"acting-{_file_name(exam)}.csv", COLUMNS, lines)
+        if examined and "acting" in study.report.tables:
+            console.print(table(f"{title}: {exam}", examined))
     if "reading" in study.report.tables:
         console.print(reading_table(title, study, runs))
         flat = [
@@ -167,6 +184,11 @@ def write(study: Study, runs: Path, console: Console) -> Path | None:
         names = [f"{name}{end}" for name, _, _ in READING for end in ("", "_low", "_high")]
         _write_csv(folder / "reading.csv", ("kind", "system", "seeds", *names), flat)
     return folder
+
+
+def _file_name(text: str) -> str:
+    """Letters, digits and dashes of a name, so that it can be a file's."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "evaluation"
 
 
 def _write_csv(file: Path, columns: Sequence[str], lines: Sequence[Mapping[str, object]]) -> None:

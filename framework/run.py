@@ -25,7 +25,7 @@ from framework.fields import describe_fields
 from framework.launcher import Outcome, launch
 from framework.plugin_manager import PluginHost
 from framework.progress import Display
-from framework.stages import is_finished, run_folder
+from framework.stages import is_finished
 
 OK, FAILED, MISTAKE = 0, 1, 2
 
@@ -123,7 +123,8 @@ def _check(study: Study, console: Console) -> None:
     problems = []
     for run in distinct.values():
         try:
-            build(run.cell, run.seed, study.host.catalog).env.close()
+            for env in (run.cell.env, *(exam.env for exam in run.exams)):
+                build(dataclasses.replace(run.cell, env=env), run.seed, study.host.catalog).env.close()
         except UserError as error:
             where = ", ".join(run.labels)
             problems += [dataclasses.replace(p, path=p.path or where) for p in error.problems]
@@ -148,7 +149,7 @@ def _print_cells(study: Study, console: Console, runs_dir: Path | None) -> None:
         ]
         row += [cell.optimizer.plugin, f"{cell.training.steps:,}", " ".join(map(str, item.seeds))]
         if runs_dir:
-            finished = sum(is_finished(run_folder(runs_dir, run)) for run in item.runs())
+            finished = sum(is_finished(runs_dir, run) for run in item.runs())
             row.append(f"{finished} of {len(item.seeds)}")
         out.add_row(*row)
     console.print(out)

@@ -55,6 +55,26 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
+class Exam:
+    """One more safety evaluation of every trained system, on unseen maps with unseen sentences."""
+
+    env: dict[str, Any] = field(default_factory=dict)
+    """Settings of the env that differ from training: {reward: transfer}, {constraints: 3}, {density: 0.75}."""
+    finetune: int = 0
+    """Environment steps of policy learning there first. The interpreter stays frozen, and the cost is the
+    interpreter's own: the environment tells none (only the ``oracle``, which is an instrument, asks it)."""
+    episodes: int | None = None
+    """Instead of ``training.evaluation.episodes``."""
+    greedy: bool | None = None
+    """Instead of ``training.evaluation.greedy``."""
+
+    def __post_init__(self) -> None:
+        _at_least(0, finetune=self.finetune)
+        if self.episodes is not None:
+            _at_least(1, episodes=self.episodes)
+
+
+@dataclass(frozen=True)
 class Training:
     """How a cell learns."""
 
@@ -201,6 +221,9 @@ class Registry:
     """name -> experiment."""
     ablations: dict[str, Ablation] = field(default_factory=dict)
     """name -> ablation grid."""
+    evaluations: dict[str, Exam] = field(default_factory=dict)
+    """name -> a further safety evaluation, beside the one with the training reward. Adding one later does not train
+    anything anew."""
     report: Report = field(default_factory=Report)
     """Title and question."""
 

@@ -33,7 +33,7 @@ from framework.player import Player, RandomPolicy
 from framework.plugin_manager import PluginHost, PluginRef
 from framework.seeding import derive, generator
 from framework.source import parse_overrides
-from framework.stages import freeze, interpreter_file, is_finished
+from framework.stages import freeze, interpreter_file, is_trained
 
 TRUTH = "oracle"
 """Whose mask is shown where there is no trained agent and none was asked for."""
@@ -118,7 +118,7 @@ def _trained(folder: Path, options: argparse.Namespace, host: PluginHost) -> Pla
     """The agent of a finished run, in a world of one row."""
     catalog = host.catalog
     run = _read_run(folder, catalog)
-    if not is_finished(folder):
+    if not is_trained(folder):
         failed = (folder / "failure.json").is_file()
         what = "this run failed; see its log.txt" if failed else "this run is not finished"
         raise UserError(Problem(f"{what}; framework.run with its registry goes on with it", where=str(folder)))

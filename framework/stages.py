@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
 from framework import checkpoint
 from framework.agent import Agent
 from framework.builder import System, build, build_env, build_interpreter
-from framework.cell import RunSpec, class_of
+from framework.cell import Cell, ExamSpec, RunSpec, class_of
 from framework.evaluator import Result, evaluate
 from framework.hookspecs import RunInfo
 from framework.interfaces import ConstraintEnv, ConstraintInterpreter
@@ -22,7 +24,7 @@ from framework.progress_types import Progress
 from framework.provenance import provenance
 from framework.reading import learn_to_read
 from framework.scoring import score
-from framework.seeding import generator
+from framework.seeding import derive, generator
 from framework.trainer import Trainer
 from framework.walks import walk
 
@@ -31,8 +33,19 @@ def run_folder(runs: Path, run: RunSpec) -> Path:
     return runs / "cells" / run.id
 
 
-def is_finished(folder: Path) -> bool:
+def exam_folder(runs: Path, run: RunSpec, exam: ExamSpec) -> Path:
+    return run_folder(runs, run) / "evaluations" / exam.key
+
+
+def is_trained(folder: Path) -> bool:
     return (folder / "result.json").is_file()
+
+
+def is_finished(runs: Path, run: RunSpec) -> bool:
+    """Trained, and through every evaluation that is asked for."""
+    return all(
+        is_trained(folder) for folder in (run_folder(runs, run), *(exam_folder(runs, run, e) for e in run.exams))
+    )
 
 
 def interpreter_key(run: RunSpec, host: PluginHost) -> str:
@@ -78,33 +91,77 @@ def learn_interpreter(run: RunSpec, runs: Path, host: PluginHost, progress: Prog
 
 
 def run_cell(run: RunSpec, runs: Path, host: PluginHost, progress: Progress | None = None) -> dict[str, Any]:
-    """All stages of one run; returns and stores its result."""
+    """All stages of one run that are not done yet; returns and stores its result."""
     folder = run_folder(runs, run)
     folder.mkdir(parents=True, exist_ok=True)
-    record = {"id": run.id, "labels": run.labels, "config": run.as_dict(), "provenance": provenance()}
-    checkpoint.write_json(folder / "run.json", record)
     info = RunInfo(run.id, run.labels, folder, run.as_dict())
-    log = RunLog(info, host, progress)
-    started = time.perf_counter()
-    try:
+    if not is_trained(folder):
+        record = {"id": run.id, "labels": run.labels, "config": run.as_dict(), "provenance": provenance()}
+        checkpoint.write_json(folder / "run.json", record)
         learn_interpreter(run, runs, host, progress)
-        system = build(run.cell, run.seed, host.catalog)
-        freeze(system.interpreter, interpreter_file(runs, run, host))
-        Trainer(system, run.cell.training, run.seed, lambda step, m: log.update("policy", step, m)).train()
-        system.env.close()
-        checkpoint.save(folder / "policy.safetensors", system.policy.state_dict(), {"run": run.id})
-        result = _evaluate(run, host, system)
-        checkpoint.save(folder / "evaluation.safetensors", result.tensors(), {"run": run.id})
-        summary = result.summary() | {"seconds": time.perf_counter() - started}
-        log.evaluate("evaluation", summary)
-        stored = {"id": run.id, "seed": run.seed, "summary": summary, "reading": _read(run, host, system)}
-        checkpoint.write_json(folder / "result.json", stored)
-        (folder / "failure.json").unlink(missing_ok=True)
+        with logging(info, host, progress) as log:
+            checkpoint.write_json(folder / "result.json", _train(run, runs, host, log))
+    for exam in run.exams:
+        there = exam_folder(runs, run, exam)
+        if not is_trained(there):
+            there.mkdir(parents=True, exist_ok=True)
+            with logging(dataclasses.replace(info, folder=there), host, progress) as log:
+                checkpoint.write_json(there / "result.json", _examine(run, exam, runs, host, log))
+    (folder / "failure.json").unlink(missing_ok=True)
+    return cast(dict[str, Any], json.loads((folder / "result.json").read_text(encoding="utf-8")))
+
+
+def _train(run: RunSpec, runs: Path, host: PluginHost, log: RunLog) -> dict[str, Any]:
+    """Stage 2, and stage 3 with the training reward."""
+    folder, started = run_folder(runs, run), time.perf_counter()
+    system = build(run.cell, run.seed, host.catalog)
+    freeze(system.interpreter, interpreter_file(runs, run, host))
+    trainer = Trainer(system, run.cell.training, run.seed, lambda step, m: log.update("policy", step, m))
+    trainer.train()
+    system.env.close()
+    checkpoint.save(folder / "policy.safetensors", system.policy.state_dict(), {"run": run.id})
+    settings = run.cell.training.evaluation
+    result = _evaluate(run, run.cell, host, system, settings.episodes, settings.greedy)
+    checkpoint.save(folder / "evaluation.safetensors", result.tensors(), {"run": run.id})
+    summary = result.summary() | trainer.regret() | {"seconds": time.perf_counter() - started}
+    log.evaluate("evaluation", summary)
+    return {"id": run.id, "seed": run.seed, "summary": summary, "reading": _read(run, host, system)}
+
+
+def _examine(run: RunSpec, exam: ExamSpec, runs: Path, host: PluginHost, log: RunLog) -> dict[str, Any]:
+    """Stage 3 in another env: the trained policy, fine-tuned there if the evaluation says so, the same interpreter."""
+    folder, there, started = run_folder(runs, run), exam_folder(runs, run, exam), time.perf_counter()
+    cell = dataclasses.replace(run.cell, env=exam.env)
+    system = build(cell, run.seed, host.catalog, "eval")
+    freeze(system.interpreter, interpreter_file(runs, run, host))
+    weights, _ = checkpoint.load(folder / "policy.safetensors")
+    system.policy.load_state_dict(weights)
+    regret = {}
+    if exam.finetune and system.optimizer.learns:
+        training = dataclasses.replace(cell.training, steps=exam.finetune)
+        seed = derive(run.seed, "finetune", exam.key)
+        trainer = Trainer(system, training, seed, lambda step, m: log.update("finetune", step, m))
+        trainer.train()
+        regret = trainer.regret()
+        checkpoint.save(there / "policy.safetensors", system.policy.state_dict(), {"run": run.id})
+    system.env.close()
+    result = _evaluate(run, cell, host, system, exam.episodes, exam.greedy)
+    checkpoint.save(there / "evaluation.safetensors", result.tensors(), {"run": run.id})
+    summary = result.summary() | regret | {"seconds": time.perf_counter() - started}
+    log.evaluate(exam.name, summary)
+    return {"id": run.id, "seed": run.seed, "evaluation": exam.as_dict(), "summary": summary}
+
+
+@contextlib.contextmanager
+def logging(info: RunInfo, host: PluginHost, progress: Progress | None) -> Iterator[RunLog]:
+    """A log that is told how it ended."""
+    log = RunLog(info, host, progress)
+    try:
+        yield log
     except BaseException as error:
         log.end(f"{type(error).__name__}: {error}")
         raise
     log.end(None)
-    return stored
 
 
 def freeze(interpreter: ConstraintInterpreter, trained: Path) -> None:
@@ -124,12 +181,11 @@ def _read(run: RunSpec, host: PluginHost, system: System) -> dict[str, dict[str,
     return scores
 
 
-def _evaluate(run: RunSpec, host: PluginHost, system: System) -> Result:
+def _evaluate(run: RunSpec, cell: Cell, host: PluginHost, system: System, episodes: int, greedy: bool) -> Result:
     """Stage 3 on the eval split: other maps, other sentences, the same interpreter and policy."""
-    training = run.cell.training
-    env = build_env(run.cell, run.seed, host.catalog, "eval")
+    training = cell.training
+    env = build_env(cell, run.seed, host.catalog, "eval")
     agent = Agent(env, system.interpreter, system.policy, training.rounding)
-    settings = training.evaluation
-    result = evaluate(env, agent, settings.episodes, training.gamma, generator(run.seed, "evaluation"), settings.greedy)
+    result = evaluate(env, agent, episodes, training.gamma, generator(run.seed, "evaluation"), greedy)
     env.close()
     return result

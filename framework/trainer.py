@@ -8,6 +8,7 @@ advantages (advantages.py); ``SafeOptimizer.update`` (plugins/optimizers/) chang
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 
@@ -39,6 +40,7 @@ class Trainer:
         self.log = log
         self.step = 0
         self.dropped = 0
+        self._episodes, self._violation = 0, 0.0
         agent = Agent(system.env, system.interpreter, system.policy, training.rounding)
         self.collector = Collector(system.env, agent, training, generator(seed, "actions"))
 
@@ -56,7 +58,15 @@ class Trainer:
                 "seconds_update": finished - collected,
                 "steps_per_second": self.training.batch / (finished - started),
             }
-            self.log(self.step, describe(self.collector.tally.episodes()) | metrics | timing)
+            episodes = self.collector.tally.episodes()
+            self._episodes += len(episodes)
+            self._violation += float(episodes.violation.sum())
+            self.log(self.step, describe(episodes) | metrics | timing)
+
+    def regret(self) -> dict[str, float]:
+        """What learning itself has cost: violations while it went on, which is what safe RL is about."""
+        mean = self._violation / self._episodes if self._episodes else math.nan
+        return {"learning_episodes": float(self._episodes), "learning_violation": mean}
 
     def _update(self, rollout: Rollout) -> dict[str, float]:
         """One update; one that leaves NaN in the policy is undone and counted."""

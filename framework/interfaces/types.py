@@ -190,7 +190,7 @@ class PolicyInput:
 
     obs: Tensor  # [N, *observation.shape]
     mask: Tensor  # [N, *cells] float32: M_C, summed over constraints
-    budget: Tensor  # [N, *cells] float32: M_B, what is already spent past (+) or left within (-) the budget, per cell
+    budget: Tensor  # [N, *cells] float32: M_B, what is spent past (+) or left within (-) the tightest budget, per cell
     threshold: Tensor  # [N] float32: h_C, the smallest of the constraints'
     touched: Tensor  # [N, *cells] bool or float32: cells of the previous view that the last move entered; see Timestep
     last_action: Tensor  # [N] or [N, A]: zero at the start of an episode

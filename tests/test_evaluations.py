@@ -1,0 +1,101 @@
+"""Further safety evaluations: another reward with fine-tuning, several constraints, other densities."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from framework.run import OK, main
+
+REGISTRY = """
+study: exams
+training: {steps: 800, batch: 400, rows: 10, evaluation: {episodes: 20, reading_steps: 100}}
+components:
+  envs:
+    small: {plugin: hazardworld_grid, train_maps: 30, eval_maps: 20, max_steps: 40}
+experiments:
+  polco: {env: small, interpreter: oracle, policy: polco_grid, optimizer: pcpo}
+  random walk: {env: small, interpreter: none, policy: random_walk, optimizer: fixed}
+"""
+EXAMS = """
+evaluations:
+  transfer: {env: {reward: transfer}, finetune: 800}
+  three constraints: {env: {constraints: 3}}
+  greedy: {greedy: true, episodes: 10}
+"""
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def go(text, *words):
+        Path("registry.yaml").write_text(text)
+        return main(["registry.yaml", "--workers", "1", *words])
+
+    return go
+
+
+def exams() -> dict[tuple[str, str], dict]:
+    """(plugin of the policy, name) -> result."""
+    files = Path("runs/cells").glob("*/evaluations/*/result.json")
+    results = [json.loads(file.read_text()) for file in files]
+    return {(result["id"].split("-")[2], result["evaluation"]["name"]): result for result in results}
+
+
+def test_every_system_goes_through_every_evaluation(run, capsys):
+    assert run(REGISTRY + EXAMS) == OK, capsys.readouterr().out
+    found = exams()
+    assert len(found) == 6
+    transfer = found["polco_grid", "transfer"]["summary"]
+    assert transfer["episodes"] == 20
+    assert transfer["learning_episodes"] >= 10
+    assert "learning_episodes" not in found["random_walk", "transfer"]["summary"], "nothing to fine-tune"
+    assert "learning_episodes" not in found["polco_grid", "three constraints"]["summary"]
+    assert found["polco_grid", "greedy"]["summary"]["episodes"] == 10
+    shown = capsys.readouterr().out
+    assert "three constraints" in shown
+    rows = list(csv.DictReader(Path("runs/exams/acting-transfer.csv").read_text().splitlines()))
+    assert [row["system"] for row in rows] == ["polco", "random walk"]
+
+
+def test_fine_tuning_starts_from_the_trained_policy_and_keeps_it(run):
+    run(REGISTRY + EXAMS)
+    (cell,) = (p.parent for p in Path("runs/cells").glob("*polco_grid*/result.json"))
+    tuned = next(cell.glob("evaluations/*/policy.safetensors"))
+    assert tuned.read_bytes() != (cell / "policy.safetensors").read_bytes()
+    steps = [json.loads(line)["step"] for line in (tuned.parent / "metrics.jsonl").read_text().splitlines()]
+    assert steps == [400, 800]
+
+
+def test_an_evaluation_that_is_added_later_trains_nothing_anew(run):
+    assert run(REGISTRY) == OK
+    cells = sorted(Path("runs/cells").iterdir())
+    before = [(cell / "result.json").stat().st_mtime_ns for cell in cells]
+    assert run(REGISTRY + EXAMS) == OK
+    assert sorted(Path("runs/cells").iterdir()) == cells
+    assert [(cell / "result.json").stat().st_mtime_ns for cell in cells] == before
+    assert len(exams()) == 6
+
+
+@pytest.mark.parametrize(
+    ("exam", "message"),
+    [
+        ("{env: {rewrd: transfer}}", "did you mean 'reward'?"),
+        ("{env: {constraints: 99}}", "constraints"),
+        ("{env: {plugin: ford}}", "changes the env's settings, not the env"),
+        ("{finetune: 500}", "multiple of training.batch (400)"),
+        ("{finetune: -1}", "at least 0"),
+        ("{fine_tune: 400}", "did you mean 'finetune'?"),
+        ("3", "expected a mapping"),
+    ],
+)
+def test_mistakes_are_told_with_their_place(run, capsys, exam, message):
+    assert run(REGISTRY + f"\nevaluations:\n  wrong: {exam}\n") == 2
+    said = capsys.readouterr().err
+    assert "evaluations.wrong" in said
+    assert message in said
+    assert not Path("runs/cells").exists()
