@@ -151,9 +151,7 @@ class _Checker:
             path = f"evaluations.{name}.env"
             raw = grid.deep_merge(cell.env.as_dict(), exam.env)
             if "plugin" in exam.env:
-                self.notes.add(
-                    f"{path}.plugin", "an evaluation changes the env's settings, not the env", "evaluations"
-                )
+                self.notes.add(f"{path}.plugin", "an evaluation changes the env's settings, not the env", "evaluations")
                 continue
             env = build_part("env", raw, self.host.catalog, self.notes, path)
             defaults = cell.training.evaluation

@@ -1,4 +1,4 @@
-"""The study's table: one row per system, with intervals, in the terminal and as CSV."""
+"""A study's report: tables with intervals in the terminal, as CSV and LaTeX; figures; a page that holds them all."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
-from framework.cell import RunSpec
+from framework import figures, latex, page
 from framework.checkpoint import write_bytes
 from framework.config import Study
 from framework.grid import GridCell
 from framework.launcher import read_result
-from framework.stages import exam_folder, run_folder
+from framework.outcomes import folders
+from framework.stages import run_folder
 from framework.stats import mean_interval
 
 COLUMNS = ("group", "system", "seeds", "reward", "reward_low", "reward_high", "violation", "violation_low",
@@ -41,18 +43,11 @@ def rows(study: Study, runs: Path, exam: str | None = None) -> list[Row]:
     """A row for every cell that has at least one finished run; ``exam``: of that evaluation, by name."""
     made = []
     for cell in study.cells:
-        found = [read_result(folder) for run in cell.runs() for folder in _folders(runs, run, exam)]
+        found = [read_result(folder) for run in cell.runs() for folder in folders(runs, run, exam)]
         summaries = [result["summary"] for result in found if result]
         if summaries:
             made.append(Row(cell, _over_seeds(summaries), len(summaries)))
     return made
-
-
-def _folders(runs: Path, run: RunSpec, exam: str | None) -> list[Path]:
-    """Where the result of a run is, or of one of its evaluations."""
-    if exam is None:
-        return [run_folder(runs, run)]
-    return [exam_folder(runs, run, spec) for spec in run.exams if spec.name == exam]
 
 
 def _over_seeds(summaries: Sequence[dict[str, float]]) -> dict[str, float]:
@@ -156,34 +151,70 @@ def _span(text: str, value: tuple[float, float, float], seeds: int) -> str:
 
 
 def write(study: Study, runs: Path, console: Console) -> Path | None:
-    """Print the tables and store them as CSV; the folder they went to, or None if no run is finished."""
+    """Print the tables; store tables, figures and the page. The folder they went to, or None if no run is finished."""
     made = rows(study, runs)
     if not made:
         return None
     title, folder = study.report.title or study.name, runs / study.name
     folder.mkdir(parents=True, exist_ok=True)
-    named = [{"group": row.cell.group, "system": row.cell.name, "seeds": row.seeds} | row.values for row in made]
-    _write_csv(folder / "acting.csv", COLUMNS, named)
+    parts: list[page.Part] = []
     if "acting" in study.report.tables:
-        console.print(table(title, made))
-    for exam in study.exams:
-        examined = rows(study, runs, exam)
-        lines = [{"group": r.cell.group, "system": r.cell.name, "seeds": r.seeds} | r.values for r in examined]
-        _write_csv(folder / f"acting-{_file_name(exam)}.csv", COLUMNS, lines)
-        if examined and "acting" in study.report.tables:
-            console.print(table(f"{title}: {exam}", examined))
+        for exam in (None, *study.exams):
+            parts += _acting(study, runs, exam, folder, console, title)
+    else:
+        _write_csv(folder / "acting.csv", COLUMNS, _flat(made))
     if "reading" in study.report.tables:
-        console.print(reading_table(title, study, runs))
-        flat = [
-            {"kind": kind, "system": system, "seeds": seeds}
-            | {name: mean for name, (mean, _, _) in summary.items()}
-            | {f"{name}_low": low for name, (_, low, _) in summary.items()}
-            | {f"{name}_high": high for name, (_, _, high) in summary.items()}
-            for kind, system, seeds, summary in reading_rows(study, runs)
-        ]
-        names = [f"{name}{end}" for name, _, _ in READING for end in ("", "_low", "_high")]
-        _write_csv(folder / "reading.csv", ("kind", "system", "seeds", *names), flat)
+        parts += _reading(study, runs, folder, console, title)
+    page.write(folder / "report.html", title, study, runs, parts)
     return folder
+
+
+def _acting(study: Study, runs: Path, exam: str | None, folder: Path, console: Console, title: str) -> list[page.Part]:
+    """Table and figures of one evaluation."""
+    made = rows(study, runs, exam)
+    if not made:
+        return []
+    name = "" if exam is None else f"-{_file_name(exam)}"
+    drawn = table(title if exam is None else f"{title}: {exam}", made)
+    console.print(drawn)
+    _write_csv(folder / f"acting{name}.csv", COLUMNS, _flat(made))
+    write_bytes(folder / f"acting{name}.tex", latex.tabular(plain(drawn)).encode())
+    parts = [page.Part("The training reward" if exam is None else exam, table=plain(drawn))]
+    plots = {f"bars{name}": ("By budget", figures.bars(study, runs, exam))}
+    plots[f"deltas{name}"] = ("What the ablations change", figures.deltas(study, runs, exam))
+    if exam is None:
+        plots["curves"] = ("While learning", figures.curves(study, runs))
+    for file, (heading, figure) in plots.items():
+        if figure is not None:
+            parts.append(page.Part(heading, figure=figures.store(figure, folder, file)))
+    return parts
+
+
+def _reading(study: Study, runs: Path, folder: Path, console: Console, title: str) -> list[page.Part]:
+    """How well the interpreters read."""
+    drawn = reading_table(title, study, runs)
+    console.print(drawn)
+    flat = [
+        {"kind": kind, "system": system, "seeds": seeds}
+        | {name: mean for name, (mean, _, _) in summary.items()}
+        | {f"{name}_low": low for name, (_, low, _) in summary.items()}
+        | {f"{name}_high": high for name, (_, _, high) in summary.items()}
+        for kind, system, seeds, summary in reading_rows(study, runs)
+    ]
+    names = [f"{name}{end}" for name, _, _ in READING for end in ("", "_low", "_high")]
+    _write_csv(folder / "reading.csv", ("kind", "system", "seeds", *names), flat)
+    write_bytes(folder / "reading.tex", latex.tabular(plain(drawn)).encode())
+    return [page.Part("Reading", table=plain(drawn))]
+
+
+def plain(drawn: Table) -> list[list[str]]:
+    """A terminal table as rows of plain text, the heads first."""
+    columns = [[Text.from_markup(str(cell)).plain for cell in (c.header, *c.cells)] for c in drawn.columns]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _flat(made: Sequence[Row]) -> list[dict[str, object]]:
+    return [{"group": row.cell.group, "system": row.cell.name, "seeds": row.seeds} | row.values for row in made]
 
 
 def _file_name(text: str) -> str:

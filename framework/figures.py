@@ -1,0 +1,199 @@
+"""The figures of a report: bars by budget, learning curves, what an ablation changes. PNG and SVG.
+
+Reward is green and violations are blue, as in the paper; systems differ in lightness and in pattern, so that they can
+be told apart without seeing colour.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+
+from framework.cell import Cell
+from framework.checkpoint import write_bytes
+from framework.config import Study
+from framework.outcomes import Array, Scores, Task, history, scores, walk_violations
+from framework.stages import run_folder
+from framework.stats import mean_interval
+
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+
+matplotlib.rcParams |= {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "font.size": 9,
+    "svg.hashsalt": "heed",  # the same data give the same file
+    "hatch.linewidth": 0.6,
+}
+GREENS, BLUES = plt.get_cmap("Greens"), plt.get_cmap("Blues")
+LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999933")
+"""Okabe and Ito's colours, which most colour-blind people can tell apart."""
+STYLES = ("-", "--", "-.", ":")
+PATTERNS = ("", "///", "...", "xxx", "\\\\\\", "+++", "ooo", "---")
+SMOOTH = 5
+"""Updates that a learning curve is averaged over."""
+
+
+def bars(study: Study, runs: Path, exam: str | None = None) -> Figure | None:
+    """The paper's bars: mean reward and mean violation of each system, by true h_C, one column per kind."""
+    found = [s for s in scores(study, runs, exam) if s.cell.group == "experiments"]
+    if not found:
+        return None
+    kinds = sorted({task[0] for s in found for task in s.tasks})
+    met = {kind: [s for s in found if any(task[0] == kind for task in s.tasks)] for kind in kinds}
+    sizes = [max(4.0, len(_budgets(found, kind)) * (len(met[kind]) + 1)) for kind in kinds]
+    figure, axes = plt.subplots(
+        2, len(kinds), figsize=(min(16.0, 3 + 0.16 * sum(sizes)), 4.6), squeeze=False, sharey="row", width_ratios=sizes
+    )
+    for column, kind in enumerate(kinds):
+        budgets = _budgets(found, kind)
+        for row, (what, colours) in enumerate((("reward", GREENS), ("violation", BLUES))):
+            axis = axes[row][column]
+            for place, system in enumerate(met[kind]):
+                look = found.index(system)
+                shift, wide = (place - (len(met[kind]) - 1) / 2), 0.8 / len(met[kind])
+                at = [i + shift * wide for i in range(len(budgets))]
+                _draw_bars(axis, system, [(kind, h) for h in budgets], at, wide, what, colours, look, len(found))
+            axis.set_xticks(range(len(budgets)), [str(h) for h in budgets])
+            axis.set_xlim(-0.7, len(budgets) - 0.3)
+            axis.axhline(0, color="black", linewidth=0.8)
+        axes[0][column].set_title(kind)
+        axes[1][column].set_xlabel("budget $h_C$")
+    axes[0][0].set_ylabel("reward $J_R$")
+    axes[1][0].set_ylabel(r"violations $\Delta_C$")
+    named = {label: handle for axis in axes[1] for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(named.values(), named.keys(), loc="outside upper center", ncols=4, frameon=False)
+    return figure
+
+
+def _budgets(found: Sequence[Scores], kind: str) -> list[int]:
+    return sorted({task[1] for s in found for task in s.tasks if task[0] == kind})
+
+
+def _draw_bars(
+    axis: Any,
+    system: Scores,
+    tasks: list[Task],
+    at: list[float],
+    wide: float,
+    what: str,
+    colours: Any,
+    look: int,
+    of: int,
+) -> None:
+    known = [(x, system.tasks.index(task)) for x, task in zip(at, tasks, strict=True) if task in system.tasks]
+    places, columns = [x for x, _ in known], [column for _, column in known]
+    values = getattr(system, what)[:, columns]
+    ends = np.array([mean_interval(v[~np.isnan(v)]) for v in values.T])
+    shade, pattern = colours(0.3 + 0.6 * (look + 1) / of), PATTERNS[look % len(PATTERNS)]
+    means = np.nanmean(values, axis=0)
+    axis.bar(places, means, wide, color=shade, edgecolor="white", hatch=pattern, label=system.cell.name)
+    axis.vlines(places, ends[:, 0], ends[:, 1], color="black", linewidth=1)
+
+
+def curves(study: Study, runs: Path) -> Figure | None:
+    """Reward, violations and length of episodes while learning; stage 1's random walks stand in front."""
+    panels = (("reward", "reward $J_R$"), ("violation", r"violations $\Delta_C$"), ("length", "steps of an episode"))
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.4))
+    drawn = 0
+    for cell in study.cells:
+        if cell.group != "experiments":
+            continue
+        logs = [log for run in cell.runs() if "reward" in (log := history(run_folder(runs, run)))]
+        if not logs:
+            continue
+        colour, style = LINES[drawn % len(LINES)], STYLES[drawn // len(LINES) % len(STYLES)]
+        for axis, (name, _) in zip(axes, panels, strict=True):
+            steps, (low, middle, high) = _band(logs, name, _first_fair_step(cell.cell))
+            axis.plot(steps, middle, style, color=colour, label=cell.name)
+            axis.fill_between(steps, low, high, color=colour, alpha=0.2, linewidth=0)
+        walks = walk_violations(study, runs, cell.runs()[0])
+        if len(walks):
+            length = float(logs[0]["step"][-1]) * 0.15
+            axes[1].plot(np.linspace(-length, 0, len(walks)), walks, style, color=colour, linewidth=0.8, alpha=0.7)
+        drawn += 1
+    if not drawn:
+        plt.close(figure)
+        return None
+    for axis, (_, title) in zip(axes, panels, strict=True):
+        axis.set_xlabel("environment steps")
+        axis.set_title(title)
+        axis.xaxis.set_major_formatter(lambda value, _: f"{value / 1e6:g} M")
+    axes[1].set_yscale("symlog", linthresh=0.1)
+    axes[1].set_ylim(bottom=0)
+    axes[1].axvline(0, color="grey", linewidth=0.6)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=5, frameon=False)
+    return figure
+
+
+def _first_fair_step(cell: Cell) -> int:
+    """Before every row can have finished an episode, only the short ones count, and they are the lucky ones."""
+    return int(cell.training.rows * getattr(cell.env.config, "max_steps", 0))
+
+
+def _band(logs: Sequence[dict[str, Array]], name: str, start: int) -> tuple[Array, tuple[Array, Array, Array]]:
+    """Steps, and the lowest, mean and highest of the seeds, smoothed."""
+    count = min(len(log["step"]) for log in logs)
+    steps = logs[0]["step"][:count]
+    fair = steps >= min(start, steps[-1])
+    values = np.array([_smooth(log[name][:count][fair]) for log in logs])
+    return steps[fair], (values.min(0), values.mean(0), values.max(0))
+
+
+def _smooth(values: Array) -> Array:
+    """Mean of each value and up to SMOOTH - 1 before it; gaps are left out."""
+    padded = np.concatenate([np.full(SMOOTH - 1, np.nan), values])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, SMOOTH)
+    known = ~np.isnan(windows)
+    total = np.where(known, windows, 0).sum(-1)
+    return np.where(known.any(-1), total / np.maximum(known.sum(-1), 1), np.nan)
+
+
+def deltas(study: Study, runs: Path, exam: str | None = None) -> Figure | None:
+    """What each cell of an ablation changes against its baseline, in reward and in violations."""
+    found = scores(study, runs, exam)
+    lines: list[tuple[str, Scores, Scores]] = []
+    for group in dict.fromkeys(s.cell.group for s in found if s.cell.group != "experiments"):
+        members = [s for s in found if s.cell.group == group]
+        base = next((s for s in members if s.cell.baseline), None)
+        if base is not None:
+            lines += [(f"{s.cell.name}\n({group})", s, base) for s in members if s is not base]
+    if not lines:
+        return None
+    figure, axes = plt.subplots(1, 2, figsize=(9, 1.2 + 0.45 * len(lines)), sharey=True)
+    for axis, what, colours in zip(axes, ("reward", "violation"), (GREENS, BLUES), strict=True):
+        for i, (_, system, base) in enumerate(lines):
+            difference = _differences(getattr(system, what), getattr(base, what))
+            low, high = mean_interval(difference)
+            axis.barh(i, difference.mean(), color=colours(0.6))
+            axis.hlines(i, low, high, color="black", linewidth=1)
+        axis.axvline(0, color="black", linewidth=0.8)
+        axis.set_title({"reward": "change in reward", "violation": r"change in violations $\Delta_C$"}[what])
+    axes[0].set_yticks(range(len(lines)), [name for name, _, _ in lines])
+    axes[0].invert_yaxis()
+    return figure
+
+
+def _differences(ours: Array, base: Array) -> Array:
+    """Seed by seed where both have as many, else against the base's mean."""
+    mine, theirs = np.nanmean(ours, axis=1), np.nanmean(base, axis=1)
+    return np.asarray(mine - (theirs if len(mine) == len(theirs) else theirs.mean()))
+
+
+def store(figure: Figure, folder: Path, name: str) -> str:
+    """As <name>.png and <name>.svg; returns the SVG's text."""
+    figure.set_layout_engine("constrained")
+    png, svg = io.BytesIO(), io.StringIO()
+    figure.savefig(png, format="png", dpi=160)
+    figure.savefig(svg, format="svg", metadata={"Date": None})
+    plt.close(figure)
+    write_bytes(folder / f"{name}.png", png.getvalue())
+    write_bytes(folder / f"{name}.svg", svg.getvalue().encode())
+    return svg.getvalue()

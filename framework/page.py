@@ -1,0 +1,99 @@
+"""report.html: everything of a study in one file that opens by itself, light or dark, on a desk or on a phone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+
+from framework.checkpoint import write_bytes
+from framework.config import Study
+from framework.stages import run_folder
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1c1c1e; --paper: #ffffff; --soft: #6b6b70; --line: #d9d9de; }
+@media (prefers-color-scheme: dark) { :root { --ink: #ececf0; --paper: #17171a; --soft: #a0a0a8; --line: #3a3a40; } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 62rem;
+  margin: 0 auto; padding: 1.5rem 1rem 4rem; }
+h1 { font-size: 1.7rem; margin-bottom: .2rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
+.question { color: var(--soft); font-size: 1.1rem; margin-top: 0; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; } th { border-bottom: 2px solid var(--line); }
+figure { margin: 1rem 0; background: #ffffff; border-radius: .5rem; padding: .5rem; overflow-x: auto; }
+figure svg { width: 100%; height: auto; min-width: 34rem; }
+details { margin-top: .6rem; } pre { font-size: .8rem; overflow-x: auto; }
+.note { color: var(--soft); font-size: .9rem; }
+"""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A heading with a table or a figure under it."""
+
+    heading: str
+    table: list[list[str]] = field(default_factory=list)
+    figure: str = ""
+
+
+def write(file: Path, title: str, study: Study, runs: Path, parts: Sequence[Part]) -> None:
+    body = [f"<h1>{escape(title)}</h1>", f'<p class="question">{escape(study.report.question)}</p>']
+    notes = [f'<p class="note">{escape(note)}</p>' for note in _notes(study, runs)]
+    for part in parts:
+        body.append(f"<h2>{escape(part.heading)}</h2>")
+        body += [_table(part.table)] if part.table else []
+        body += [f"<figure>{_inline(part.figure)}</figure>"] if part.figure else []
+    body += ["<h2>How it was made</h2>", *notes, *_settings(study, runs)]
+    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+    page = f"<!doctype html><html lang='en'><head>{head}<title>{escape(title)}</title><style>{STYLE}</style></head>"
+    write_bytes(file, (page + f"<body>{''.join(body)}</body></html>\n").encode())
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    head, *body = rows
+    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    lines = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in body)
+    return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table></div>'
+
+
+def _inline(svg: str) -> str:
+    """The SVG without its XML heading, so that it can stand within HTML."""
+    return re.sub(r"^.*?(?=<svg)", "", svg, flags=re.DOTALL)
+
+
+def _notes(study: Study, runs: Path) -> list[str]:
+    """What a reader must know before they trust a number."""
+    notes = ["Intervals are 95 %, by bootstrap over seeds; with one seed, over its episodes."]
+    few = [cell.label for cell in study.cells if len(cell.seeds) < 2]
+    if few:
+        notes.append(f"One seed only, so nothing is known of the spread between seeds: {', '.join(few)}.")
+    commits = sorted({_commit(runs, run_id) for run_id in (run.id for run in study.runs)} - {""})
+    if len(commits) > 1:
+        notes.append(f"The runs were made by different versions of the code: {', '.join(commits)}.")
+    elif commits:
+        notes.append(f"Code: commit {commits[0]}.")
+    return notes
+
+
+def _commit(runs: Path, run_id: str) -> str:
+    try:
+        record = json.loads((runs / "cells" / run_id / "run.json").read_text(encoding="utf-8"))
+        return str(record["provenance"].get("commit") or "")
+    except (OSError, ValueError, KeyError, AttributeError):
+        return ""
+
+
+def _settings(study: Study, runs: Path) -> list[str]:
+    """The whole configuration of each cell's first run, folded away."""
+    made = []
+    for cell in study.cells:
+        try:
+            record = (run_folder(runs, cell.runs()[0]) / "run.json").read_text(encoding="utf-8")
+        except OSError:
+            continue
+        made.append(f"<details><summary>{escape(cell.label)}</summary><pre>{escape(record)}</pre></details>")
+    return made
