@@ -1,0 +1,117 @@
+"""Statistics against scipy, figures and page against what they show."""
+
+from __future__ import annotations
+
+import csv
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import mannwhitneyu, trim_mean
+
+from framework import latex, stats
+from framework.run import OK, main
+
+REGISTRY = """
+study: page
+training: {steps: 1200, batch: 600, rows: 10, evaluation: {episodes: 40, reading_steps: 100}}
+seeds: [0, 1]
+experiments:
+  heed & co: {env: ford, interpreter: oracle, policy: mlp, optimizer: ppo_lagrangian}
+  random <walk>: {env: ford, interpreter: none, policy: random_walk, optimizer: fixed}
+ablations:
+  inputs:
+    base: heed & co
+    variants:
+      no mask: {policy.uses.mask: false}
+report: {title: "A <b>title</b>", question: "Does it escape?"}
+"""
+
+
+def test_iqm_is_the_trimmed_mean():
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(5, 8))
+    middle, low, high = stats.stratified_iqm(scores)
+    assert middle == pytest.approx(trim_mean(scores.ravel(), 0.25))
+    assert low < middle < high
+
+
+def test_stratified_interval_covers_the_truth_about_as_often_as_it_says():
+    rng = np.random.default_rng(1)
+    tasks, covered = np.linspace(-1, 1, 6), 0
+    for _ in range(100):
+        _, low, high = stats.stratified_iqm(rng.normal(size=(8, 6)) * 0.3 + tasks)
+        covered += low <= 0 <= high
+    assert 82 <= covered <= 100
+
+
+def test_probability_of_improvement_is_the_u_statistic():
+    rng = np.random.default_rng(2)
+    ours, theirs = rng.normal(0.5, 1, (6, 3)), rng.normal(0, 1, (7, 3))
+    middle, low, high = stats.probability_of_improvement(ours, theirs)
+    expected = [mannwhitneyu(ours[:, i], theirs[:, i]).statistic / 42 for i in range(3)]
+    assert middle == pytest.approx(np.mean(expected))
+    assert low < middle < high
+    assert stats.probability_of_improvement(ours, ours)[0] == pytest.approx(0.5)
+
+
+def test_latex_escapes_what_latex_would_stumble_over():
+    text = latex.tabular([["system", "Δ_C"], ["50 % & more", "{1} ~ 2"]])
+    assert r"50 \% \& more & \{1\} \textasciitilde{} 2 \\" in text
+    assert r"system & $\Delta$\_C \\" in text
+
+
+class Reader(HTMLParser):
+    """Checks that tags close, and collects text."""
+
+    VOID = frozenset({"meta", "br", "path", "use", "rect", "image"})
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text, self.cells = [], [], 0
+
+    def handle_starttag(self, tag, attrs):
+        self.cells += tag == "td"
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def test_a_study_leaves_tables_figures_and_a_page(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("registry.yaml").write_text(REGISTRY)
+    assert main(["registry.yaml", "--workers", "1"]) == OK, capsys.readouterr().out
+    folder = Path("runs/page")
+    names = {file.name for file in folder.iterdir()}
+    assert names == {"report.html", "acting.csv", "acting.tex"} | {
+        f"{figure}.{kind}" for figure in ("bars", "curves", "deltas") for kind in ("png", "svg")
+    }
+    page = (folder / "report.html").read_text()
+    reader = Reader()
+    reader.feed(page)
+    assert not reader.open, "every tag is closed"
+    text = "".join(reader.text)
+    assert "A <b>title</b>" in text, "shown as it was written, not as markup"
+    assert "random <walk>" in text
+    assert not re.search(r"(?:src|href)=[\"']https?:", page), "opens without a network"
+    assert page.count("<svg") == 3
+    rows = list(csv.DictReader((folder / "acting.csv").read_text().splitlines()))
+    assert len(rows) == 4
+    assert reader.cells >= 4 * 8
+
+
+def test_figures_are_the_same_for_the_same_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("registry.yaml").write_text(REGISTRY)
+    main(["registry.yaml", "--workers", "1"])
+    before = Path("runs/page/bars.svg").read_bytes()
+    main(["registry.yaml", "--workers", "1"])
+    assert Path("runs/page/bars.svg").read_bytes() == before
