@@ -25,7 +25,7 @@ table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabu
 th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; } th { border-bottom: 2px solid var(--line); }
 figure { margin: 1rem 0; background: #ffffff; border-radius: .5rem; padding: .5rem; overflow-x: auto; }
-figure svg { width: 100%; height: auto; min-width: 34rem; }
+figure svg { max-width: 100%; height: auto; min-width: 34rem; }
 details { margin-top: .6rem; } pre { font-size: .8rem; overflow-x: auto; }
 .note { color: var(--soft); font-size: .9rem; }
 """
