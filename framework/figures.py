@@ -17,6 +17,7 @@ import numpy as np
 from framework.cell import Cell
 from framework.checkpoint import write_bytes
 from framework.config import Study
+from framework.grid import GridCell
 from framework.outcomes import Array, Scores, Task, history, scores, walk_violations
 from framework.stages import run_folder
 from framework.stats import mean_interval
@@ -46,6 +47,7 @@ def bars(study: Study, runs: Path, exam: str | None = None) -> Figure | None:
     found = [s for s in scores(study, runs, exam) if s.cell.group == "experiments"]
     if not found:
         return None
+    names = list(dict.fromkeys(_system(s.cell) for s in found))
     kinds = sorted({task[0] for s in found for task in s.tasks})
     met = {kind: [s for s in found if any(task[0] == kind for task in s.tasks)] for kind in kinds}
     sizes = [max(4.0, len(_budgets(found, kind)) * (len(met[kind]) + 1)) for kind in kinds]
@@ -57,10 +59,10 @@ def bars(study: Study, runs: Path, exam: str | None = None) -> Figure | None:
         for row, (what, colours) in enumerate((("reward", GREENS), ("violation", BLUES))):
             axis = axes[row][column]
             for place, system in enumerate(met[kind]):
-                look = found.index(system)
+                look = names.index(_system(system.cell))
                 shift, wide = (place - (len(met[kind]) - 1) / 2), 0.8 / len(met[kind])
                 at = [i + shift * wide for i in range(len(budgets))]
-                _draw_bars(axis, system, [(kind, h) for h in budgets], at, wide, what, colours, look, len(found))
+                _draw_bars(axis, system, [(kind, h) for h in budgets], at, wide, what, colours, look, len(names))
             axis.set_xticks(range(len(budgets)), [str(h) for h in budgets])
             axis.set_xlim(-0.7, len(budgets) - 0.3)
             axis.axhline(0, color="black", linewidth=0.8)
@@ -71,6 +73,11 @@ def bars(study: Study, runs: Path, exam: str | None = None) -> Figure | None:
     named = {label: handle for axis in axes[1] for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.legend(named.values(), named.keys(), loc="outside upper center", ncols=4, frameon=False)
     return figure
+
+
+def _system(cell: GridCell) -> str:
+    """The same system in several envs is called "polco on lava", "polco on water": it looks the same in each."""
+    return cell.name.split(" on ")[0]
 
 
 def _budgets(found: Sequence[Scores], kind: str) -> list[int]:
@@ -94,7 +101,7 @@ def _draw_bars(
     ends = np.array([mean_interval(v[~np.isnan(v)]) for v in values.T])
     shade, pattern = colours(0.3 + 0.6 * (look + 1) / of), PATTERNS[look % len(PATTERNS)]
     means = np.nanmean(values, axis=0)
-    axis.bar(places, means, wide, color=shade, edgecolor="white", hatch=pattern, label=system.cell.name)
+    axis.bar(places, means, wide, color=shade, edgecolor="white", hatch=pattern, label=_system(system.cell))
     axis.vlines(places, ends[:, 0], ends[:, 1], color="black", linewidth=1)
 
 

@@ -100,6 +100,12 @@ def test_workers_and_only(good, capsys):
 def test_check_builds_and_refuses_what_does_not_fit(good, capsys):
     assert main(["registry.yaml", "--check", "training.batch=50"]) == MISTAKE
     assert capsys.readouterr().err == ("heed: training.batch gives each of 50 rows 1 step; it takes at least 2\n")
+    small = ["training.batch=20", "training.rows=10", "training.steps=40"]
+    assert main(["registry.yaml", "--check", *small]) == MISTAKE
+    assert capsys.readouterr().err == (
+        "heed: training.batch is 20, less than one episode of env 'ford' (24 steps): "
+        "an update could not tell how an episode ends\n"
+    )
 
 
 @pytest.mark.parametrize(

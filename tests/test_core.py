@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
+
 import pytest
 import torch
 
 from framework.advantages import gae
+from framework.agent import Agent
 from framework.interfaces import Categorical, Gaussian, Interpretation, Timestep, kl
 from framework.ledger import Ledger
+from framework.plugin_manager import PluginHost
+from framework.rollout import Collector
+from framework.schema import Training
 from framework.seeding import derive
 from framework.stats import iqm, mean_interval
 from framework.tally import Tally
+from plugins.envs.ford import Config as FordConfig
+from plugins.envs.ford import Ford
 
 
 def column(*values):
@@ -196,3 +205,28 @@ def test_evaluation_does_not_favour_short_episodes():
     lengths = [evaluate(world, agent, n, 0.99, stream).length.mean().item() for n in (640, 600)]
     assert abs(lengths[0] - lengths[1]) < 0.6
     assert 11 < lengths[0] < 14
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("reward", math.nan, "env 'ford' returned a reward that is not finite"),
+        ("cost", math.inf, "env 'ford' returned a cost that is not finite"),
+        ("threshold", -1.0, r"env 'ford' returned a negative budget \(-1\)"),
+    ],
+)
+def test_an_env_that_hands_out_nonsense_is_named_and_the_policy_stays_as_it_was(column, value, message):
+    class Broken(Ford):
+        def step(self, actions):
+            now = super().step(actions)
+            return dataclasses.replace(now, **{column: torch.full_like(getattr(now, column), value)})
+
+    env = Broken(FordConfig(), rows=4, split="train", seed=0)
+    catalog = PluginHost().catalog
+    policy_cls, oracle = catalog.get("policy", "mlp").cls, catalog.get("interpreter", "oracle").cls(None, env.spec)
+    policy = policy_cls(policy_cls.Config(), env.spec)
+    before = {name: tensor.clone() for name, tensor in policy.state_dict().items()}
+    collector = Collector(env, Agent(env, oracle, policy), Training(batch=96, rows=4), torch.Generator())
+    with pytest.raises((FloatingPointError, ValueError), match=message):
+        collector.collect()
+    assert all(torch.equal(before[name], tensor) for name, tensor in policy.state_dict().items())
