@@ -142,7 +142,7 @@ def curves(study: Study, runs: Path) -> Figure | None:
 
 def _first_fair_step(cell: Cell) -> int:
     """Before every row can have finished an episode, only the short ones count, and they are the lucky ones."""
-    return int(cell.training.rows * getattr(cell.env.config, "max_steps", 0))
+    return int(cell.training.rows * (getattr(cell.env.config, "max_steps", None) or 0))
 
 
 def _band(logs: Sequence[dict[str, Array]], name: str, start: int) -> tuple[Array, tuple[Array, Array, Array]]:
