@@ -99,13 +99,13 @@ def run_cell(run: RunSpec, runs: Path, host: PluginHost, progress: Progress | No
         record = {"id": run.id, "labels": run.labels, "config": run.as_dict(), "provenance": provenance()}
         checkpoint.write_json(folder / "run.json", record)
         learn_interpreter(run, runs, host, progress)
-        with logging(info, host, progress) as log:
+        with logged(info, host, progress) as log:
             checkpoint.write_json(folder / "result.json", _train(run, runs, host, log))
     for exam in run.exams:
         there = exam_folder(runs, run, exam)
         if not is_trained(there):
             there.mkdir(parents=True, exist_ok=True)
-            with logging(dataclasses.replace(info, folder=there), host, progress) as log:
+            with logged(dataclasses.replace(info, folder=there), host, progress) as log:
                 checkpoint.write_json(there / "result.json", _examine(run, exam, runs, host, log))
     (folder / "failure.json").unlink(missing_ok=True)
     return cast(dict[str, Any], json.loads((folder / "result.json").read_text(encoding="utf-8")))
@@ -153,7 +153,7 @@ def _examine(run: RunSpec, exam: ExamSpec, runs: Path, host: PluginHost, log: Ru
 
 
 @contextlib.contextmanager
-def logging(info: RunInfo, host: PluginHost, progress: Progress | None) -> Iterator[RunLog]:
+def logged(info: RunInfo, host: PluginHost, progress: Progress | None) -> Iterator[RunLog]:
     """A log that is told how it ended."""
     log = RunLog(info, host, progress)
     try:

@@ -7,7 +7,9 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
+from framework import checkpoint
 from framework.run import OK, main
 
 REGISTRY = """
@@ -46,6 +48,16 @@ def exams() -> dict[tuple[str, str], dict]:
     return {(result["id"].split("-")[2], result["evaluation"]["name"]): result for result in results}
 
 
+def episodes(policy: str, name: str) -> dict[str, torch.Tensor]:
+    """What an evaluation stored of each episode."""
+    key = next(
+        file.parent
+        for file in Path("runs/cells").glob(f"*{policy}*/evaluations/*/result.json")
+        if json.loads(file.read_text())["evaluation"]["name"] == name
+    )
+    return checkpoint.load(key / "evaluation.safetensors")[0]
+
+
 def test_every_system_goes_through_every_evaluation(run, capsys):
     assert run(REGISTRY + EXAMS) == OK, capsys.readouterr().out
     found = exams()
@@ -56,6 +68,11 @@ def test_every_system_goes_through_every_evaluation(run, capsys):
     assert "learning_episodes" not in found["random_walk", "transfer"]["summary"], "nothing to fine-tune"
     assert "learning_episodes" not in found["polco_grid", "three constraints"]["summary"]
     assert found["polco_grid", "greedy"]["summary"]["episodes"] == 10
+    played = {name: episodes("polco_grid", name) for name in ("transfer", "three constraints", "greedy")}
+    assert played["three constraints"]["cost"].shape == (20, 3)
+    assert played["greedy"]["cost"].shape == (10, 1)
+    assert float(played["transfer"]["ceiling"].max()) == 3, "ball and box; the key is worth -3 now"
+    assert float(played["greedy"]["ceiling"].max()) == 6
     shown = capsys.readouterr().out
     assert "three constraints" in shown
     rows = list(csv.DictReader(Path("runs/exams/acting-transfer.csv").read_text().splitlines()))

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu, trim_mean
 
-from framework import latex, stats
+from framework import checkpoint, latex, outcomes, stats
+from framework.config import load
 from framework.run import OK, main
 
 REGISTRY = """
@@ -85,6 +86,19 @@ class Reader(HTMLParser):
         self.text.append(data)
 
 
+def check_scores_by_budget(study):
+    """What the bars show, against the stored episodes gone through one by one."""
+    for system in outcomes.scores(study, Path("runs")):
+        for row, run in enumerate(system.cell.runs()):
+            tensors, _ = checkpoint.load(Path("runs/cells") / run.id / "evaluation.safetensors")
+            past = (tensors["cost"] - tensors["threshold"]).clamp(min=0)[:, 0].tolist()
+            for column, (kind, budget) in enumerate(system.tasks):
+                mine = [i for i, h in enumerate(tensors["threshold"][:, 0].tolist()) if h == budget]
+                assert kind == "budgetary"
+                assert system.reward[row, column] == pytest.approx(np.mean([float(tensors["reward"][i]) for i in mine]))
+                assert system.violation[row, column] == pytest.approx(np.mean([past[i] for i in mine]))
+
+
 def test_a_study_leaves_tables_figures_and_a_page(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("registry.yaml").write_text(REGISTRY)
@@ -105,6 +119,7 @@ def test_a_study_leaves_tables_figures_and_a_page(tmp_path, monkeypatch, capsys)
     assert page.count("<svg") == 3
     rows = list(csv.DictReader((folder / "acting.csv").read_text().splitlines()))
     assert len(rows) == 4
+    check_scores_by_budget(load(Path("registry.yaml")))
     assert reader.cells >= 4 * 8
 
 

@@ -107,15 +107,21 @@ class NaturalOptimizer(SafeOptimizer):
         goal = self.objective(batch)
         problem, residual = self._problem(batch, now, goal, c)
         step, case = self.direction(problem)
-        done = self._search(batch, goal, old, step, case, c)
-        metrics |= done | {
+        promised = {  # before the search: afterwards the Fisher product would see the new weights
             "promised_gain": float(problem.g @ step),
             "promised_cost": float(problem.b @ step),
             "promised_kl": 0.5 * float(step @ self._product(step)),
-            "violation_per_step": c,
-            "cg_residual": residual,
-            f"case_{case}": 1.0,
         }
+        done = self._search(batch, goal, old, step, case, c)
+        metrics |= (
+            promised
+            | done
+            | {
+                "violation_per_step": c,
+                "cg_residual": residual,
+                f"case_{case}": 1.0,
+            }
+        )
         metrics["value_error"] = self._critics.fit(batch.inputs, batch.target, batch.cost_target)
         self._forget()
         return metrics
