@@ -17,13 +17,13 @@ from torch import Tensor, nn
 
 from framework.hookspecs import hookimpl
 from framework.interfaces import Categorical, Distribution, EnvSpec, PolicyInput, PolicyNet, State, Values
-from plugins.policies._nets import PaperTrunk, dense
+from plugins.policies._nets import PaperTrunk, Twin, dense
 from plugins.policies._sight import Memory, Sight
 from plugins.policies._uses import Uses
 from plugins.texts.words import hash_words
 
-WORDS = 32
-"""Words of a sentence that are read."""
+WORDS = 20
+"""Words of a sentence that are read: all of them in 99 of 100 of ours. Each costs a step of the LSTM."""
 BUCKETS = 512
 """Rows of an embedding. A word is the sum of two rows, by two hashes: few words share both,
 and there is no vocabulary to store."""
@@ -63,9 +63,10 @@ class FusionGrid(PolicyNet):
         super().__init__(config, spec)
         nothing = Uses(mask=False, budget=False, threshold=False)
         self.sight = Sight(spec, nothing, config.memory, "paper", hazards=True, image=config.network == "paper")
-        self.actor = _Fusion(config, self.sight.shape(), spec.action.size, last_gain=0.01)
-        self.critic_reward = _Fusion(config, self.sight.shape(), 1, last_gain=1.0)
-        self.critic_cost = _Fusion(config, self.sight.shape(), 1, last_gain=1.0)
+        self.actor = _Reader(config, self.sight.shape())
+        self.actor_head = dense(self.actor.size, self.actor.hidden, spec.action.size, last_gain=0.01)
+        self.critic = _Reader(config, self.sight.shape())  # of its own, but one for both values
+        self.critic_heads = Twin(self.critic.size, self.critic.hidden)
 
     def encode(self, sentences: Sequence[str]) -> Tensor:
         """[S, WORDS, 2] hashed words, 0 where the sentence is over."""
@@ -79,29 +80,29 @@ class FusionGrid(PolicyNet):
         return self.sight.look(inputs, state)
 
     def distribution(self, inputs: PolicyInput) -> Distribution:
-        return Categorical.from_logits(self.actor(inputs))
+        return Categorical.from_logits(self.actor_head(self.actor(inputs)))
 
     def values(self, inputs: PolicyInput) -> Values:
-        return Values(self.critic_reward(inputs).squeeze(-1), self.critic_cost(inputs).squeeze(-1))
+        reward, cost = self.critic_heads(self.critic(inputs))
+        return Values(reward, cost)
 
 
-class _Fusion(nn.Module):
-    """Text and view, side by side, into dense layers."""
+class _Reader(nn.Module):
+    """Text and view as vectors, side by side."""
 
-    def __init__(self, config: Config, shape: tuple[int, ...], out: int, last_gain: float) -> None:
+    def __init__(self, config: Config, shape: tuple[int, ...]) -> None:
         super().__init__()
         self.embedding = nn.Embedding(2 * BUCKETS + 1, config.words, padding_idx=0)
         self.lstm = nn.LSTM(config.words, config.text, batch_first=True)
         paper = config.network == "paper"
         self.trunk: nn.Module = PaperTrunk(shape) if paper else nn.Identity()
-        view = PaperTrunk.VECTOR if paper else shape[0]
-        self.mlp = dense(view + config.text, () if paper else config.hidden, out, last_gain)
+        self.size = (PaperTrunk.VECTOR if paper else shape[0]) + config.text
+        self.hidden = () if paper else config.hidden
 
     def forward(self, inputs: PolicyInput) -> Tensor:
         used, where = torch.unique(inputs.text, return_inverse=True)  # each sentence is read once, not once a step
         text = self._read(inputs.tokens[used])[where].mean(1)  # several constraints: their mean
-        out: Tensor = self.mlp(torch.cat([self.trunk(inputs.memory), text], dim=-1))
-        return out
+        return torch.cat([self.trunk(inputs.memory), text], dim=-1)
 
     def _read(self, words: Tensor) -> Tensor:
         """[S, WORDS, 2] -> [S, text]: the LSTM's state after the last word."""
