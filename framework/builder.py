@@ -35,13 +35,13 @@ def build(cell: Cell, seed: int, catalog: Catalog, split: Split = "train") -> Sy
     return System(env, interpreter, cast(PolicyNet, policy), cast(SafeOptimizer, optimizer))
 
 
-def build_env(cell: Cell, seed: int, catalog: Catalog, split: Split) -> ConstraintEnv:
-    """The env with its training or evaluation split, on a random stream of its own."""
+def build_env(cell: Cell, seed: int, catalog: Catalog, split: Split, rows: int | None = None) -> ConstraintEnv:
+    """The env with its training or evaluation split, on a random stream of its own; ``rows``: default training's."""
     cls = cast(type[ConstraintEnv], class_of(cell.env, catalog))
-    stream = derive(seed, "env", split)
+    stream, rows = derive(seed, "env", split), rows or cell.training.rows
     return cast(
         ConstraintEnv,
-        _make(cell, "env", lambda: cls(cell.env.config, rows=cell.training.rows, split=split, seed=stream)),
+        _make(cell, "env", lambda: cls(cell.env.config, rows=rows, split=split, seed=stream)),
     )
 
 

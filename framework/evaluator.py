@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from framework.agent import Agent, labels_for
-from framework.interfaces import ConstraintEnv
+from framework.interfaces import ConstraintEnv, Interpretation, Timestep
+from framework.ledger import Ledger
 from framework.stats import mean_interval
 
 
@@ -21,6 +22,7 @@ class Result:
     reward: Tensor  # [E]
     discounted: Tensor  # [E] discounted reward
     cost: Tensor  # [E, K] true
+    cost_in_sight: Tensor  # [E, K] the part of it that the true M_C showed before the move
     threshold: Tensor  # [E, K] true h_C
     kind: Tensor  # [E, K]
     length: Tensor  # [E]
@@ -31,6 +33,11 @@ class Result:
     def violation(self) -> Tensor:
         """[E]: Delta_C = max(0, cost - h_C), summed over constraints."""
         return (self.cost - self.threshold).clamp(min=0).sum(-1)
+
+    @property
+    def violation_in_sight(self) -> Tensor:
+        """[E]: the same by what could be seen coming. The rest no reading of the view could have avoided."""
+        return (self.cost_in_sight - self.threshold).clamp(min=0).sum(-1)
 
     def tensors(self) -> dict[str, Tensor]:
         return {f.name: getattr(self, f.name).contiguous() for f in dataclasses.fields(self)}
@@ -48,6 +55,7 @@ class Result:
             "violation": float(self.violation.mean()),
             "violation_low": violation_low,
             "violation_high": violation_high,
+            "violation_in_sight": float(self.violation_in_sight.mean()),
             "violation_rate": float((self.violation > 0).float().mean()),
             "cost": float(self.cost.sum(-1).mean()),
             "length": float(self.length.mean()),
@@ -67,7 +75,8 @@ def evaluate(
     now = env.reset()
     inputs, mind = agent.perceive(now, agent.fresh_mind(), agent.no_action(), labels_for(agent.interpreter, env))
     reward, discounted, length = (torch.zeros(env.rows) for _ in range(3))
-    cost = torch.zeros(env.rows, env.spec.constraints)
+    cost, in_sight = (torch.zeros(env.rows, env.spec.constraints) for _ in range(2))
+    truth = _truth(Ledger.empty(env.rows, env.spec.constraints, env.spec.cells), env, now)
     ceiling, discounted_ceiling = _ceiling(env, 1.0), _ceiling(env, gamma)
     while bool((played < quota).any()):
         distribution = agent.policy.distribution(inputs)
@@ -77,26 +86,42 @@ def evaluate(
         reward = reward + now.reward * moves
         discounted = discounted + gamma**length * now.reward * moves
         cost = cost + now.cost * moves[:, None]
+        in_sight = in_sight + torch.minimum(truth.charge(now.touched)[0], now.cost) * moves[:, None]
         length = length + moves
         rows = now.done & (played < quota)
         if bool(rows.any()):
-            done = {"reward": reward, "discounted": discounted, "cost": cost, "length": length}
+            done = {
+                "reward": reward,
+                "discounted": discounted,
+                "cost": cost,
+                "cost_in_sight": in_sight,
+                "length": length,
+            }
             done |= {"ceiling": ceiling, "discounted_ceiling": discounted_ceiling}
             rule = {"threshold": before.threshold, "kind": before.kind}  # now's may be the next episode's already
             done |= rule | {"order": played * env.rows + torch.arange(env.rows)}
             columns.append({k: v[rows] for k, v in done.items()})
         played = played + now.done
         keep = ~now.done
-        reward, discounted, length, cost = reward * keep, discounted * keep, length * keep, cost * keep[:, None]
+        reward, discounted, length = reward * keep, discounted * keep, length * keep
+        cost, in_sight = cost * keep[:, None], in_sight * keep[:, None]
         if bool(now.episode_start.any()):
             ceiling = torch.where(now.episode_start, _ceiling(env, 1.0), ceiling)
             discounted_ceiling = torch.where(now.episode_start, _ceiling(env, gamma), discounted_ceiling)
+        truth = _truth(truth, env, now)
         _, _, ledger = mind.ledger.charge(now.touched)
         mind = dataclasses.replace(mind, ledger=ledger)
         inputs, mind = agent.perceive(now, mind, action, labels_for(agent.interpreter, env))
     # By number within the row, not by when they ended: cutting off the last to end would favour short episodes.
     order = torch.cat([c["order"] for c in columns]).argsort()[:episodes]
     return Result(**{f.name: torch.cat([c[f.name] for c in columns])[order] for f in dataclasses.fields(Result)})
+
+
+def _truth(books: Ledger, env: ConstraintEnv, now: Timestep) -> Ledger:
+    """What is truly forbidden in view now. For measuring: the agent does not see this."""
+    labels = env.labels()
+    seen = Interpretation(labels.mask.flatten(0, 1), labels.threshold.flatten())
+    return books.observe(seen, now.episode_start, "nearest")
 
 
 def _share(got: Tensor, best: Tensor) -> float:

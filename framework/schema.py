@@ -15,6 +15,8 @@ class InterpreterLearning:
 
     steps: int = 1_000_000
     """Environment steps of random walk. Each episode has one sentence, so fewer steps show fewer sentences."""
+    rows: int = 50
+    """Environments that walk side by side. Apart from ``training.rows``, so that studies can share an interpreter."""
     iterations: int = 2_000
     """Gradient steps (the paper: 10,000)."""
     batch: int = 256
@@ -32,7 +34,7 @@ class InterpreterLearning:
     paper: learned once, and what varies is the policy."""
 
     def __post_init__(self) -> None:
-        _at_least(1, steps=self.steps, iterations=self.iterations, batch=self.batch)
+        _at_least(1, steps=self.steps, rows=self.rows, iterations=self.iterations, batch=self.batch)
         _at_least(1, check_every=self.check_every, patience=self.patience)
         _positive(learning_rate=self.learning_rate)
         if not 0 <= self.validation < 1:

@@ -55,7 +55,7 @@ def interpreter_key(run: RunSpec, host: PluginHost) -> str:
     env = {name: value for name, value in cell.env.as_dict().items() if name not in skip}
     stage = dataclasses.asdict(cell.training.interpreter)
     seed = reading_seed(run)
-    parts = [env, cell.interpreter.as_dict(), stage, cell.training.rows, seed]
+    parts = [env, cell.interpreter.as_dict(), stage, seed]
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
     return f"{cell.interpreter.plugin}-s{seed}-{digest}"
 
@@ -76,12 +76,12 @@ def learn_interpreter(run: RunSpec, runs: Path, host: PluginHost, progress: Prog
     if file.is_file():
         return
     seed = reading_seed(run)
-    env = build_env(run.cell, seed, host.catalog, "train")
+    settings = run.cell.training.interpreter
+    env = build_env(run.cell, seed, host.catalog, "train", settings.rows)
     interpreter = build_interpreter(run.cell, seed, host.catalog, env)
     if not interpreter.learns:
         return
     file.parent.mkdir(parents=True, exist_ok=True)
-    settings = run.cell.training.interpreter
     walks, violations = walk(env, settings.steps, seed)
     unfinished = file.with_suffix(".unfinished")
     metrics = learn_to_read(interpreter, env, walks, settings, seed, progress, unfinished)
