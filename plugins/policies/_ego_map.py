@@ -10,7 +10,10 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numba import njit
+from numpy.typing import NDArray
 from torch import Tensor
 
 from framework.interfaces import EnvSpec, State
@@ -41,8 +44,6 @@ class EgoMap:
     def of(cls, spec: EnvSpec, landmarks: tuple[int, ...]) -> EgoMap:
         """ValueError if no map can be drawn in this environment."""
         x, y = spec.cells
-        if len(landmarks) > 11:
-            raise ValueError(f"memory: map can hold 11 kinds of object, not {len(landmarks)}")
         if spec.agent_cell != (x // 2, y // 2):
             raise ValueError(
                 "memory needs the agent in the middle of its view (in hazardworld_grid: actions: compass); "
@@ -58,57 +59,87 @@ class EgoMap:
 
     def walk(self, state: State, view: Tensor, touched: Tensor) -> State:
         """Make the last move on the map, draw in what is in view [rows, X, Y], mark where the agent is."""
-        seen, entered, place, step = state
-        here = _around(place, self._in_view)  # [rows, X * Y] map cells of the view before the move
-        at = touched.flatten(1).float().argmax(1, keepdim=True)
-        moved = touched.flatten(1).any(1)
-        place = torch.where(moved, here.gather(1, at)[:, 0], place)
-        step = (step + 1).clamp(max=LAST)
-        seen = seen.scatter(1, _around(place, self._in_view), view.flatten(1).to(torch.uint8))
-        entered = entered.scatter(1, place[:, None], step[:, None])
+        seen, entered, place, step = (part.clone() for part in state)  # a state that was handed out stays as it is
+        arrays = (part.numpy() for part in (seen, entered, place, step))
+        _walk(*arrays, view.to(torch.uint8).flatten(1).numpy(), touched.flatten(1).bool().numpy(), self._in_view)
         return seen, entered, place, step
 
     def track(self, state: State) -> Tensor:
         """[rows, X, Y]: 1 where the agent is, less the longer ago it was there, 0 where it never was."""
         _, entered, place, step = state
-        ago = step[:, None] - entered.gather(1, _around(place, self._in_view))
-        return torch.pow(FADE, ago.float()).view(-1, *self.view)
+        out = torch.empty(len(place), len(self._in_view))
+        _draw_track(entered.numpy(), place.numpy(), step.numpy(), self._in_view, _FADED, out.numpy())
+        return out.view(-1, *self.view)
 
     def overview(self, state: State) -> Tensor:
         """[rows, (1 + landmarks) * blocks]: of each block the share that was seen; whether each landmark is in it."""
         seen, _, place, _ = state
-        codes = seen.gather(1, _around(place, self._in_reach)).long()
-        # All counts of a block in one sum: each kind of cell adds to five bits of its own.
-        sums = self._digits[codes].view(len(codes), BLOCKS**2, BLOCK**2).sum(2)
-        counts = (sums[:, None] >> self._shifts[:, None]) & 31
-        return torch.cat([counts[:, :1] / BLOCK**2, counts[:, 1:].clamp(max=1)], dim=1).flatten(1)
+        out = torch.zeros(len(place), 1 + len(self.landmarks), BLOCKS**2)
+        _draw_overview(seen.numpy(), place.numpy(), self._in_reach, self._plane, out.numpy())
+        return out.flatten(1)
 
     @functools.cached_property
-    def _shifts(self) -> Tensor:
-        return 5 * torch.arange(1 + len(self.landmarks))
+    def _plane(self) -> NDArray[np.int64]:
+        """[256]: which plane of the overview an object of each code is drawn on; 0: on none of its own."""
+        planes = np.zeros(256, np.int64)
+        planes[list(self.landmarks)] = 1 + np.arange(len(self.landmarks))
+        return planes
 
     @functools.cached_property
-    def _digits(self) -> Tensor:
-        """[256]: what a cell of each code adds. Code 0 is a cell that was never seen."""
-        table = torch.ones(256, dtype=torch.int64)
-        table[0] = 0
-        table[list(self.landmarks)] += 1 << self._shifts[1:]
-        return table
-
-    @functools.cached_property
-    def _in_view(self) -> Tensor:
+    def _in_view(self) -> NDArray[np.int64]:
         """[X * Y]: from the agent to each cell in view, as steps in the flat map."""
-        x, y = (torch.arange(side) - side // 2 for side in self.view)
-        return (x[:, None] * SIDE + y).flatten()
+        x, y = (np.arange(side) - side // 2 for side in self.view)
+        return (x[:, None] * SIDE + y).ravel()
 
     @functools.cached_property
-    def _in_reach(self) -> Tensor:
-        """[(2 REACH + 1)^2]: the same for all within reach, block by block."""
-        along = torch.arange(2 * REACH + 1) - REACH
+    def _in_reach(self) -> NDArray[np.int64]:
+        """[blocks, cells of a block]: the same for all within reach."""
+        along = np.arange(2 * REACH + 1) - REACH
         cells = along[:, None] * SIDE + along
-        return cells.view(BLOCKS, BLOCK, BLOCKS, BLOCK).transpose(1, 2).flatten()
+        return cells.reshape(BLOCKS, BLOCK, BLOCKS, BLOCK).transpose(0, 2, 1, 3).reshape(BLOCKS**2, BLOCK**2).copy()
 
 
-def _around(place: Tensor, moves: Tensor) -> Tensor:
-    """[rows, M]: the map's cells there; past its rim it goes on at the other side."""
-    return (place[:, None] + moves) & (CELLS - 1)
+# Compiled, because a map of a step is many small things: in torch they took a third of the time of a rollout.
+# Past the rim of the map it goes on at the other side: ``& (CELLS - 1)``.
+
+
+@njit(cache=True)
+def _walk(seen, entered, place, step, view, touched, in_view):  # type: ignore[no-untyped-def]
+    for n in range(len(place)):
+        at = place[n]
+        for i in range(len(in_view)):
+            if touched[n, i]:
+                at = (place[n] + in_view[i]) & (CELLS - 1)
+                break
+        place[n] = at
+        step[n] = min(step[n] + 1, LAST)
+        for i in range(len(in_view)):
+            seen[n, (at + in_view[i]) & (CELLS - 1)] = view[n, i]
+        entered[n, at] = step[n]
+
+
+@njit(cache=True)
+def _draw_track(entered, place, step, in_view, faded, out):  # type: ignore[no-untyped-def]
+    for n in range(len(place)):
+        for i in range(len(in_view)):
+            ago = np.int64(step[n]) - entered[n, (place[n] + in_view[i]) & (CELLS - 1)]
+            out[n, i] = faded[min(ago, len(faded) - 1)]
+
+
+@njit(cache=True)
+def _draw_overview(seen, place, in_reach, plane, out):  # type: ignore[no-untyped-def]
+    blocks, cells = in_reach.shape
+    for n in range(len(place)):
+        for block in range(blocks):
+            known = 0
+            for i in range(cells):
+                code = seen[n, (place[n] + in_reach[block, i]) & (CELLS - 1)]
+                if code:  # 0 was never seen
+                    known += 1
+                    if plane[code]:
+                        out[n, plane[code], block] = 1
+            out[n, 0, block] = known / cells
+
+
+_FADED = torch.pow(FADE, torch.arange(4_000).float()).numpy()
+"""The track by age. The last one is 0."""
