@@ -42,9 +42,14 @@ class Agent:
         self.interpreter = interpreter
         self.policy = policy
         self._rounding: Rounding = rounding
-        with torch.no_grad():  # each distinct sentence is read once
-            self._code = interpreter.encode(env.sentences)
-            self._tokens = policy.encode(env.sentences)
+        self._sentences = env.sentences
+        self._tokens = policy.encode(env.sentences)
+        self.read()
+
+    @torch.no_grad()
+    def read(self) -> None:
+        """Each distinct sentence once; again only if the interpreter has changed."""
+        self._code = self.interpreter.encode(self._sentences)
 
     def fresh_mind(self) -> Mind:
         rows = self.rows * self.spec.constraints

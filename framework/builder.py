@@ -28,7 +28,7 @@ def build(cell: Cell, seed: int, catalog: Catalog, split: Split = "train") -> Sy
     interpreter = build_interpreter(cell, seed, catalog, env)
     policy_cls = cast(type[PolicyNet], class_of(cell.policy, catalog))
     optimizer_cls = cast(type[SafeOptimizer], class_of(cell.optimizer, catalog))
-    _check_fit(cell, env, policy_cls, optimizer_cls)
+    _check_fit(cell, env, interpreter, policy_cls, optimizer_cls)
     seed_everything(derive(seed, "policy"))
     policy = _make(cell, "policy", lambda: policy_cls(cell.policy.config, env.spec))
     optimizer = _make(cell, "optimizer", lambda: optimizer_cls(cell.optimizer.config, cast(PolicyNet, policy)))
@@ -52,7 +52,13 @@ def build_interpreter(cell: Cell, seed: int, catalog: Catalog, env: ConstraintEn
     return cast(ConstraintInterpreter, made)
 
 
-def _check_fit(cell: Cell, env: ConstraintEnv, policy: type[PolicyNet], optimizer: type[SafeOptimizer]) -> None:
+def _check_fit(
+    cell: Cell,
+    env: ConstraintEnv,
+    interpreter: ConstraintInterpreter,
+    policy: type[PolicyNet],
+    optimizer: type[SafeOptimizer],
+) -> None:
     problems = []
     action = env.spec.action
     if action.kind not in policy.action_kinds:
@@ -75,6 +81,14 @@ def _check_fit(cell: Cell, env: ConstraintEnv, policy: type[PolicyNet], optimize
             Problem(
                 f"training.batch is {cell.training.batch:,}, less than one episode of env '{env.name}' "
                 f"({env.spec.max_steps:,} steps): an update could not tell how an episode ends"
+            )
+        )
+    own_way = type(interpreter).fit is not ConstraintInterpreter.fit
+    if cell.training.interpreter.when == "together" and own_way and interpreter.learns:
+        problems.append(
+            Problem(
+                f"training.interpreter.when is together, but interpreter '{interpreter.name}' learns in its own way "
+                "(fit), not step by step from its loss; choose one that does, such as lstm"
             )
         )
     if problems:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import fnmatch
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from framework import grid
-from framework.cell import Cell, ExamSpec, RunSpec, build_cell, build_part
+from framework.cell import ExamSpec, RunSpec, build_cell, build_part
 from framework.convert import Notes, convert
 from framework.errors import Problem, UserError, did_you_mean
 from framework.grid import GridCell
@@ -32,6 +33,8 @@ class Study:
     plugins: tuple[PluginRef, ...]
     exams: tuple[str, ...] = ()
     """Names of the further evaluations."""
+    reuse: tuple[Path, ...] = ()
+    """Runs folders to take finished runs from."""
 
 
 RESERVED = ("cells", "interpreters")
@@ -55,7 +58,7 @@ def load(file: Path, overrides: list[str] | None = None, max_cells: int = MAX_CE
     refs = _plugin_refs(source, file.parent, notes)
     host = PluginHost(refs, strict=False)
     notes.problems += host.problems
-    return _Checker(source, registry, host, notes, max_cells).study(refs)
+    return _Checker(source, registry, host, notes, max_cells, file.parent).study(refs)
 
 
 def _registry(source: Source, notes: Notes) -> Registry:
@@ -124,8 +127,11 @@ def _plugin_refs(source: Source, folder: Path, notes: Notes) -> tuple[PluginRef,
 class _Checker:
     """Resolves names, expands grids and checks each cell against the plugins it names."""
 
-    def __init__(self, source: Source, registry: Registry, host: PluginHost, notes: Notes, max_cells: int) -> None:
+    def __init__(
+        self, source: Source, registry: Registry, host: PluginHost, notes: Notes, max_cells: int, folder: Path
+    ) -> None:
         self.source, self.registry, self.host, self.notes, self.max_cells = source, registry, host, notes, max_cells
+        self.folder = folder
 
     def study(self, refs: tuple[PluginRef, ...]) -> Study:
         self._check_components()
@@ -138,16 +144,35 @@ class _Checker:
         self._check_size()
         for name, ablation in self.registry.ablations.items():
             cells += self._ablation(name, ablation)
-        cells = [dataclasses.replace(cell, exams=self._exams(cell.cell)) for cell in cells]
+        self._check_exam_systems([cell.label for cell in cells])
+        cells = [dataclasses.replace(cell, exams=self._exams(cell)) for cell in cells]
+        reuse = self._reused()
         if self.notes.problems:
             raise UserError(self.notes.problems)
         runs, exams = grid.merge(cells), tuple(self.registry.evaluations)
-        return Study(self.registry.study, self.registry.report, tuple(cells), runs, self.host, refs, exams)
+        return Study(self.registry.study, self.registry.report, tuple(cells), runs, self.host, refs, exams, reuse)
 
-    def _exams(self, cell: Cell) -> tuple[ExamSpec, ...]:
-        """The registry's evaluations as this cell meets them: in its own env, with what they change."""
-        made = []
+    def _check_exam_systems(self, labels: list[str]) -> None:
         for name, exam in self.registry.evaluations.items():
+            for i, pattern in enumerate(exam.systems):
+                if labels and not any(fnmatch.fnmatchcase(label, pattern) for label in labels):
+                    said = f"no system is called '{pattern}'{did_you_mean(pattern, labels)}"
+                    self.notes.add(f"evaluations.{name}.systems.{i}", said, "evaluations")
+
+    def _reused(self) -> tuple[Path, ...]:
+        folders = tuple(self.folder / folder for folder in self.registry.reuse)
+        for i, folder in enumerate(folders):
+            if not (folder / "cells").is_dir():
+                said = f"'{self.registry.reuse[i]}' is not a runs folder (there is no cells/ in it)"
+                self.notes.add(f"reuse.{i}", said, "registry")
+        return folders
+
+    def _exams(self, grid_cell: GridCell) -> tuple[ExamSpec, ...]:
+        """The registry's evaluations as this cell meets them: in its own env, with what they change."""
+        cell, made = grid_cell.cell, []
+        for name, exam in self.registry.evaluations.items():
+            if exam.systems and not any(fnmatch.fnmatchcase(grid_cell.label, pattern) for pattern in exam.systems):
+                continue
             path = f"evaluations.{name}.env"
             raw = grid.deep_merge(cell.env.as_dict(), exam.env)
             if "plugin" in exam.env:

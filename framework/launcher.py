@@ -7,7 +7,6 @@ cell's output to its own log. A worker that dies takes one cell with it, not the
 from __future__ import annotations
 
 import contextlib
-import json
 import multiprocessing
 import os
 import sys
@@ -268,11 +267,3 @@ def _logging_to(file: Path) -> Any:
             os.dup2(kept[1], 2)
             os.close(kept[0])
             os.close(kept[1])
-
-
-def read_result(folder: Path) -> dict[str, Any] | None:
-    """result.json of a finished run."""
-    try:
-        return dict(json.loads((folder / "result.json").read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        return None

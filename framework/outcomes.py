@@ -16,7 +16,7 @@ from framework.config import Study
 from framework.errors import UserError
 from framework.grid import GridCell
 from framework.interfaces import ConstraintEnv
-from framework.stages import exam_folder, interpreter_file, run_folder
+from framework.stages import exam_folder, interpreter_file, read_result, run_folder
 
 Array = NDArray[np.float64]
 Task = tuple[str, int]
@@ -38,6 +38,23 @@ def folders(runs: Path, run: RunSpec, exam: str | None) -> list[Path]:
     if exam is None:
         return [run_folder(runs, run)]
     return [exam_folder(runs, run, spec) for spec in run.exams if spec.name == exam]
+
+
+def damaged(study: Study, runs: Path) -> list[str]:
+    """Results that are there but cannot be read, and why."""
+    found = []
+    for run in study.runs:
+        for folder in (run_folder(runs, run), *(exam_folder(runs, run, exam) for exam in run.exams)):
+            if not (folder / "result.json").is_file():
+                continue
+            if read_result(folder) is None:
+                found.append(f"{folder / 'result.json'}: not JSON; delete it, and the run is made again")
+                continue
+            try:
+                checkpoint.load(folder / "evaluation.safetensors")
+            except UserError as error:
+                found.append(str(error))
+    return found
 
 
 def scores(study: Study, runs: Path, exam: str | None = None) -> list[Scores]:

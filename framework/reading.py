@@ -7,6 +7,7 @@ learn by heart. The best weights by that measure are kept. All is saved now and 
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -83,7 +84,7 @@ class _GradientLesson:
         self.adam = torch.optim.Adam(interpreter.parameters(), lr=settings.learning_rate)
         held = _held_out(len(env.sentences), settings.validation, generator(seed, "validation"))
         self.recurrent = bool(interpreter.initial_state(1))
-        self.batches = _Batches(walks, held, self.recurrent)
+        self.batches = Batches(walks, held, self.recurrent)
         self.validation = None
         if self.batches.has_held_out:
             rows = VALIDATION_ROWS // (10 if self.recurrent else 1) * (WINDOW if self.recurrent else 1)
@@ -96,7 +97,9 @@ class _GradientLesson:
         self._resume()
         loss = torch.zeros(())
         while self.step < settings.iterations and not self._out_of_patience():
-            loss = self._loss(self.batches.draw(settings.batch, self.stream, held_out=False))
+            loss = reading_loss(
+                self.interpreter, self.sentences, self.batches.draw(settings.batch, self.stream, held_out=False)
+            )
             self.adam.zero_grad()
             loss.backward()
             self.adam.step()
@@ -119,19 +122,13 @@ class _GradientLesson:
         waited = self.step - self.best_step >= self.settings.patience
         return waited and self.step > 0 and self.step % self.settings.check_every == 0
 
-    def _loss(self, batch: Walks) -> Tensor:
-        used, where = torch.unique(batch.text, return_inverse=True)
-        code = self.interpreter.encode([self.sentences[i] for i in used.tolist()])[where]
-        labels = Labels(batch.mask.float().unsqueeze(2), batch.threshold.unsqueeze(2))
-        return self.interpreter.loss(InterpreterInput(batch.obs, code), labels, batch.episode_start)
-
     @torch.no_grad()
     def _validate(self) -> float:
         if self.validation is None:  # too few sentences to hold any out
             self.best_step, self.best = self.step, copy.deepcopy(self.interpreter.state_dict())
             return float("nan")
         self.interpreter.eval()
-        loss = float(self._loss(self.validation))
+        loss = float(reading_loss(self.interpreter, self.sentences, self.validation))
         self.interpreter.train()
         if loss < self.best_loss:
             self.best_loss, self.best_step = loss, self.step
@@ -164,7 +161,15 @@ class _GradientLesson:
         self.step, self.best_step, self.best_loss = meta["step"], meta["best_step"], meta["best_loss"]
 
 
-class _Batches:
+def reading_loss(interpreter: ConstraintInterpreter, sentences: Sequence[str], batch: Walks) -> Tensor:
+    """The interpreter's loss; each sentence of the batch is read once."""
+    used, where = torch.unique(batch.text, return_inverse=True)
+    code = interpreter.encode([sentences[i] for i in used.tolist()])[where]
+    labels = Labels(batch.mask.float().unsqueeze(2), batch.threshold.unsqueeze(2))
+    return interpreter.loss(InterpreterInput(batch.obs, code), labels, batch.episode_start)
+
+
+class Batches:
     """Draws minibatches from walks: single steps, or windows that begin with an episode for those with memory."""
 
     def __init__(self, walks: Walks, held: Tensor, recurrent: bool) -> None:
@@ -179,6 +184,10 @@ class _Batches:
     @property
     def has_held_out(self) -> bool:
         return len(self._held) > 0
+
+    @property
+    def has_any(self) -> bool:
+        return len(self._train) > 0
 
     def draw(self, count: int, stream: torch.Generator, held_out: bool) -> Walks:
         places = self._held if held_out else self._train

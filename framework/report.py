@@ -16,18 +16,17 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from framework import figures, latex, page
+from framework import comparison, figures, latex, page
 from framework.checkpoint import write_bytes
 from framework.config import Study
 from framework.grid import GridCell
-from framework.launcher import read_result
-from framework.outcomes import folders
-from framework.stages import run_folder
+from framework.outcomes import Scores, damaged, folders, scores
+from framework.stages import read_result, run_folder
 from framework.stats import mean_interval
 
 COLUMNS = ("group", "system", "seeds", "reward", "reward_low", "reward_high", "violation", "violation_low",
-           "violation_high", "violation_rate", "length", "ceiling_share",
-           "learning_violation")  # fmt: skip
+           "violation_high", "violation_in_sight", "violation_rate", "length", "discounted_reward", "ceiling_share",
+           "discounted_ceiling_share", "learning_violation")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,9 @@ def table(title: str, made: Sequence[Row]) -> Table:
         title=escape(title), title_justify="left", caption="95 % intervals over seeds (one seed: over episodes)"
     )
     out.add_column("system")
-    for head in ("reward", "violations Δ_C", "while learning", "violating", "steps", "of ceiling", "seeds"):
+    unseen = any(v["violation"] - v.get("violation_in_sight", v["violation"]) > 0.005 for v in (r.values for r in made))
+    heads = ["reward", "violations Δ_C", *(["in sight"] if unseen else []), "while learning", "violating", "steps"]
+    for head in (*heads, "of ceiling", "discounted", "seeds"):
         out.add_column(head, justify="right")
     group = ""
     for row in made:
@@ -81,15 +82,16 @@ def table(title: str, made: Sequence[Row]) -> Table:
             if group != "experiments":
                 out.add_row(f"[dim]ablation {escape(group)}[/dim]")
         v = row.values
-        share = "-" if math.isnan(v["ceiling_share"]) else f"{v['ceiling_share']:.0%}"
+        shares = [v.get(name, math.nan) for name in ("ceiling_share", "discounted_ceiling_share")]
         out.add_row(
             escape(row.cell.name) + (" *" if row.cell.baseline else ""),
             f"{v['reward']:.2f} [{v['reward_low']:.2f}, {v['reward_high']:.2f}]",
             f"{v['violation']:.2f} [{v['violation_low']:.2f}, {v['violation_high']:.2f}]",
+            *([f"{v.get('violation_in_sight', math.nan):.2f}"] if unseen else []),
             f"{v['learning_violation']:.2f}" if not math.isnan(v.get("learning_violation", math.nan)) else "-",
             f"{v['violation_rate']:.0%}",
             f"{v['length']:.0f}",
-            share,
+            *("-" if math.isnan(share) else f"{share:.0%}" for share in shares),
             str(row.seeds),
         )
     return out
@@ -152,6 +154,8 @@ def _span(text: str, value: tuple[float, float, float], seeds: int) -> str:
 
 def write(study: Study, runs: Path, console: Console) -> Path | None:
     """Print the tables; store tables, figures and the page. The folder they went to, or None if no run is finished."""
+    for problem in damaged(study, runs):
+        console.print(f"damaged, so left out: {problem}", style="yellow", markup=False)
     made = rows(study, runs)
     if not made:
         return None
@@ -180,6 +184,7 @@ def _acting(study: Study, runs: Path, exam: str | None, folder: Path, console: C
     _write_csv(folder / f"acting{name}.csv", COLUMNS, _flat(made))
     write_bytes(folder / f"acting{name}.tex", latex.tabular(plain(drawn)).encode())
     parts = [page.Part("The training reward" if exam is None else exam, table=plain(drawn))]
+    parts += _comparisons(scores(study, runs, exam), exam, folder, name, console)
     plots = {f"bars{name}": ("By budget", figures.bars(study, runs, exam))}
     plots[f"deltas{name}"] = ("What the ablations change", figures.deltas(study, runs, exam))
     if exam is None:
@@ -187,6 +192,35 @@ def _acting(study: Study, runs: Path, exam: str | None, folder: Path, console: C
     for file, (heading, figure) in plots.items():
         if figure is not None:
             parts.append(page.Part(heading, figure=figures.store(figure, folder, file)))
+    return parts
+
+
+def _comparisons(
+    found: Sequence[Scores], exam: str | None, folder: Path, name: str, console: Console
+) -> list[page.Part]:
+    """Who is better, and by budget: those of these tables that there is something to put into."""
+    where = "" if exam is None else f": {exam}"
+    tables = {
+        f"against{name}": (heading := f"Who is better{where}", comparison.against(heading, found)),
+        f"by-budget-violation{name}": (
+            heading := f"Δ_C by budget{where}",
+            comparison.by_budget(heading, found, "violation"),
+        ),
+        f"by-budget-reward{name}": (
+            heading := f"Reward by budget{where}",
+            comparison.by_budget(heading, found, "reward"),
+        ),
+    }
+    parts = []
+    for file, (heading, drawn) in tables.items():
+        if drawn is None:
+            continue
+        if not file.startswith("by-budget-reward"):  # the terminal has room for the violations
+            console.print(drawn)
+        lines = plain(drawn)
+        _write_csv(folder / f"{file}.csv", lines[0], [dict(zip(lines[0], line, strict=True)) for line in lines[1:]])
+        write_bytes(folder / f"{file}.tex", latex.tabular(lines).encode())
+        parts.append(page.Part(heading, table=lines))
     return parts
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -20,6 +21,8 @@ class Collector:
 
     def __init__(self, env: ConstraintEnv, agent: Agent, training: Training, generator: torch.Generator) -> None:
         self.env, self.agent, self.training, self.generator = env, agent, training, generator
+        self.watch: Callable[[Timestep], None] | None = None
+        """Told of each step before it is taken, while the env still has the truth about it."""
         self.tally = Tally.empty(env.rows, env.spec.constraints)
         self.now = env.reset()
         self.inputs, self.mind = self._perceive(self.now, agent.fresh_mind(), agent.no_action())
@@ -40,6 +43,8 @@ class Collector:
         for t in range(self.training.batch // self.env.rows):
             distribution = policy.distribution(self.inputs)
             action = distribution.sample(self.generator)
+            if self.watch:
+                self.watch(self.now)
             inputs.append(self.inputs)
             log_probs.append(distribution.log_prob(action))
             valids.append(~self.now.done if self.now.final_obs is None else torch.ones_like(self.now.done))

@@ -25,6 +25,7 @@ from framework.fields import describe_fields
 from framework.launcher import Outcome, launch
 from framework.plugin_manager import PluginHost
 from framework.progress import Display
+from framework.reuse import borrow
 from framework.stages import is_finished
 
 OK, FAILED, MISTAKE = 0, 1, 2
@@ -62,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--check", action="store_true", help="check everything, build every system, run nothing")
     parser.add_argument("--list", action="store_true", help="show every plugin with its settings")
     parser.add_argument("--dry-run", action="store_true", help="show what would run and what is finished")
+    parser.add_argument("--report", action="store_true", help="tables and figures of what is finished; run nothing")
     parser.add_argument("--only", metavar="PATTERN", help="only cells whose name matches, e.g. 'polco*' or 'masks/*'")
     parser.add_argument("--runs-dir", type=Path, default=Path("runs"), metavar="DIR", help="default: runs/")
     parser.add_argument("--workers", type=int, default=None, metavar="N", help="processes; default: one per core")
@@ -84,8 +86,11 @@ def _main(options: argparse.Namespace, console: Console) -> int:
     if options.dry_run:
         _print_cells(study, console, options.runs_dir)
         return OK
+    if options.report:
+        return _report(study, options.runs_dir, console)
     workers = _workers(options.workers)
     _make_writable(options.runs_dir)
+    _borrow(study, options.runs_dir, console)
     for origin in study.host.external:
         console.print(f"plugin code: {origin}", markup=False)
     with Display(study, console, options.quiet) as display:
@@ -185,6 +190,26 @@ def _make_writable(folder: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise UserError(Problem(f"cannot write to the runs folder: {error.strerror}", where=str(folder))) from None
+
+
+def _borrow(study: Study, runs_dir: Path, console: Console) -> None:
+    """Finished runs from the folders that the registry names under ``reuse``."""
+    if not study.reuse:
+        return
+    found = borrow(study, runs_dir, study.reuse)
+    console.print(f"{found.runs} finished runs taken from {', '.join(map(str, study.reuse))}", markup=False)
+    for problem in found.damaged:
+        console.print(f"damaged there, made anew: {problem}", style="yellow", markup=False)
+
+
+def _report(study: Study, runs_dir: Path, console: Console) -> int:
+    where = report.write(study, runs_dir, console)
+    if where is None:
+        raise UserError(Problem(f"no run of study '{study.name}' is finished here; run it without --report first",
+                                where=str(runs_dir)))  # fmt: skip
+    finished = sum(is_finished(runs_dir, run) for run in study.runs)
+    console.print(f"{finished} of {len(study.runs)} runs; tables in {where}", markup=False)
+    return OK
 
 
 def _finish(study: Study, outcome: Outcome, runs_dir: Path, console: Console) -> int:

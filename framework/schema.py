@@ -29,6 +29,9 @@ class InterpreterLearning:
     """Gradient steps between two looks at the held-out sentences (and two saves)."""
     patience: int = 2_000
     """Stop when that many gradient steps brought nothing on the held-out sentences."""
+    when: Literal["before", "together"] = "before"
+    """before: stage 1 first, then the policy with the interpreter frozen (the paper). together: no stage 1; the
+    ``iterations`` are spread over the updates of the policy, on what the policy meets. An ablation."""
     seed: int | None = None
     """Seed of stage 1; null: the run's own. With a number all seeds of a study share one interpreter, as in the
     paper: learned once, and what varies is the policy."""
@@ -65,6 +68,8 @@ class Exam:
     finetune: int = 0
     """Environment steps of policy learning there first. The interpreter stays frozen, and the cost is the
     interpreter's own: the environment tells none (only the ``oracle``, which is an instrument, asks it)."""
+    systems: tuple[str, ...] = ()
+    """Only these systems, by name or pattern ("polco*", "inputs/*"); default: all."""
     episodes: int | None = None
     """Instead of ``training.evaluation.episodes``."""
     greedy: bool | None = None
@@ -213,6 +218,9 @@ class Registry:
     """Name of the study; its report goes to <runs>/<study>/."""
     plugins: tuple[PluginEntry, ...] = ()
     """Plugins outside the project, as {path: file.py} or {module: name}. They run as code."""
+    reuse: tuple[str, ...] = ()
+    """Other runs folders, relative to this file. A run or an interpreter that is finished there is taken from there.
+    (Studies in the same runs folder share theirs anyway.)"""
     components: Components = field(default_factory=Components)
     """Named components."""
     training: dict[str, Any] = field(default_factory=dict)

@@ -38,7 +38,15 @@ def exam_folder(runs: Path, run: RunSpec, exam: ExamSpec) -> Path:
 
 
 def is_trained(folder: Path) -> bool:
-    return (folder / "result.json").is_file()
+    return read_result(folder) is not None
+
+
+def read_result(folder: Path) -> dict[str, Any] | None:
+    """result.json of a finished run; None if it is not there or cannot be read."""
+    try:
+        return dict(json.loads((folder / "result.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return None
 
 
 def is_finished(runs: Path, run: RunSpec) -> bool:
@@ -67,13 +75,16 @@ def reading_seed(run: RunSpec) -> int:
 
 
 def interpreter_file(runs: Path, run: RunSpec, host: PluginHost) -> Path:
+    """Shared by all runs that read alike; a run's own if it learns to read while it acts."""
+    if run.cell.training.interpreter.when == "together":
+        return run_folder(runs, run) / "interpreter.safetensors"
     return runs / "interpreters" / f"{interpreter_key(run, host)}.safetensors"
 
 
 def learn_interpreter(run: RunSpec, runs: Path, host: PluginHost, progress: Progress | None = None) -> None:
     """Stage 1, once for all runs with the same key. Nothing to do for an interpreter without parameters."""
     file = interpreter_file(runs, run, host)
-    if file.is_file():
+    if file.is_file() or run.cell.training.interpreter.when == "together":
         return
     seed = reading_seed(run)
     settings = run.cell.training.interpreter
@@ -108,17 +119,23 @@ def run_cell(run: RunSpec, runs: Path, host: PluginHost, progress: Progress | No
             with logged(dataclasses.replace(info, folder=there), host, progress) as log:
                 checkpoint.write_json(there / "result.json", _examine(run, exam, runs, host, log))
     (folder / "failure.json").unlink(missing_ok=True)
-    return cast(dict[str, Any], json.loads((folder / "result.json").read_text(encoding="utf-8")))
+    return read_result(folder) or {}
 
 
 def _train(run: RunSpec, runs: Path, host: PluginHost, log: RunLog) -> dict[str, Any]:
     """Stage 2, and stage 3 with the training reward."""
     folder, started = run_folder(runs, run), time.perf_counter()
     system = build(run.cell, run.seed, host.catalog)
-    freeze(system.interpreter, interpreter_file(runs, run, host))
-    trainer = Trainer(system, run.cell.training, run.seed, lambda step, m: log.update("policy", step, m))
+    trained = interpreter_file(runs, run, host)
+    together = run.cell.training.interpreter.when == "together" and system.interpreter.learns
+    if not together:
+        freeze(system.interpreter, trained)
+    trainer = Trainer(system, run.cell.training, run.seed, lambda step, m: log.update("policy", step, m), together)
     trainer.train()
     system.env.close()
+    if together:
+        checkpoint.save(trained, system.interpreter.state_dict(), {"run": run.as_dict()})
+        freeze(system.interpreter, trained)
     checkpoint.save(folder / "policy.safetensors", system.policy.state_dict(), {"run": run.id})
     settings = run.cell.training.evaluation
     result = _evaluate(run, run.cell, host, system, settings.episodes, settings.greedy)

@@ -21,6 +21,7 @@ from framework.interfaces import Episodes, Rollout
 from framework.rollout import Collector
 from framework.schema import Training
 from framework.seeding import generator
+from framework.tutor import Tutor
 
 Log = Callable[[int, Mapping[str, float]], None]
 MAX_DROPPED = 3
@@ -32,9 +33,9 @@ class Diverged(RuntimeError):
 
 
 class Trainer:
-    """Stage 2: the policy learns with the interpreter frozen."""
+    """Stage 2: the policy learns, as a rule with the interpreter frozen."""
 
-    def __init__(self, system: System, training: Training, seed: int, log: Log) -> None:
+    def __init__(self, system: System, training: Training, seed: int, log: Log, tutored: bool = False) -> None:
         self.system = system
         self.training = training
         self.log = log
@@ -43,6 +44,10 @@ class Trainer:
         self._episodes, self._violation = 0, 0.0
         agent = Agent(system.env, system.interpreter, system.policy, training.rounding)
         self.collector = Collector(system.env, agent, training, generator(seed, "actions"))
+        self.tutor: Tutor | None = None
+        if tutored:
+            self.tutor = Tutor(system.interpreter, system.env, training, seed)
+            self.collector.watch = self.tutor.watch
 
     def train(self) -> None:
         """Until ``training.steps`` environment steps are done."""
@@ -50,7 +55,7 @@ class Trainer:
             started = time.perf_counter()
             rollout = self.collector.collect()
             collected = time.perf_counter()
-            metrics = self._update(rollout)
+            metrics = self._update(rollout) | self._teach()
             self.step += self.training.batch
             finished = time.perf_counter()
             timing = {
@@ -62,6 +67,14 @@ class Trainer:
             self._episodes += len(episodes)
             self._violation += float(episodes.violation.sum())
             self.log(self.step, describe(episodes) | metrics | timing)
+
+    def _teach(self) -> dict[str, float]:
+        """Only if the interpreter learns beside the policy."""
+        if self.tutor is None:
+            return {}
+        metrics = self.tutor.teach()
+        self.collector.agent.read()
+        return metrics
 
     def regret(self) -> dict[str, float]:
         """What learning itself has cost: violations while it went on, which is what safe RL is about."""

@@ -5,8 +5,32 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from framework.interfaces import ConstraintEnv, Metrics, Walks
+from framework.interfaces import ConstraintEnv, Metrics, Timestep, Walks
 from framework.seeding import generator
+
+
+class Diary:
+    """What was seen, with the truth about it, step by step."""
+
+    def __init__(self, env: ConstraintEnv) -> None:
+        self.env = env
+        self._columns: list[tuple[Tensor, ...]] = []
+
+    def write(self, now: Timestep) -> None:
+        """Before the env moves on."""
+        k, truth = self.env.spec.constraints, self.env.labels()
+        self._columns.append(
+            (
+                now.obs.repeat_interleave(k, 0),
+                now.text.flatten(),
+                truth.mask.flatten(0, 1) > 0.5,
+                truth.threshold.flatten(),
+                now.episode_start.repeat_interleave(k),
+            )
+        )
+
+    def walks(self) -> Walks:
+        return Walks(*(torch.stack(column) for column in zip(*self._columns, strict=True)))
 
 
 def walk(env: ConstraintEnv, steps: int, seed: int) -> tuple[Walks, list[Metrics]]:
@@ -17,19 +41,10 @@ def walk(env: ConstraintEnv, steps: int, seed: int) -> tuple[Walks, list[Metrics
     stream = generator(seed, "walks")
     action, k = env.spec.action, env.spec.constraints
     now = env.reset()
-    columns: list[tuple[Tensor, ...]] = []
+    diary = Diary(env)
     cost, violations = torch.zeros(env.rows, k), []
     for _ in range(max(1, steps // env.rows)):
-        truth = env.labels()
-        columns.append(
-            (
-                now.obs.repeat_interleave(k, 0),
-                now.text.flatten(),
-                truth.mask.flatten(0, 1) > 0.5,
-                truth.threshold.flatten(),
-                now.episode_start.repeat_interleave(k),
-            )
-        )
+        diary.write(now)
         if action.kind == "discrete":
             move = torch.randint(action.size, (env.rows,), generator=stream)
         else:
@@ -39,8 +54,7 @@ def walk(env: ConstraintEnv, steps: int, seed: int) -> tuple[Walks, list[Metrics
         if bool(now.done.any()):
             violations.append((cost - before.threshold).clamp(min=0).sum(-1)[now.done])
             cost = cost * ~now.done[:, None]
-    walks = Walks(*(torch.stack(column) for column in zip(*columns, strict=True)))
-    return walks, _bins(torch.cat(violations) if violations else torch.zeros(0))
+    return diary.walks(), _bins(torch.cat(violations) if violations else torch.zeros(0))
 
 
 def _bins(violations: Tensor, size: int = 50) -> list[Metrics]:

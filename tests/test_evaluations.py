@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from framework import checkpoint
-from framework.run import OK, main
+from framework.run import MISTAKE, OK, main
 
 REGISTRY = """
 study: exams
@@ -116,3 +116,27 @@ def test_mistakes_are_told_with_their_place(run, capsys, exam, message):
     assert "evaluations.wrong" in said
     assert message in said
     assert not Path("runs/cells").exists()
+
+
+def test_an_evaluation_can_be_for_some_systems_only(run, capsys):
+    only = REGISTRY + "evaluations:\n  greedy: {greedy: true, systems: [pol*]}\n"
+    assert run(only) == OK
+    assert set(exams()) == {("polco_grid", "greedy")}
+    assert run(only.replace("pol*", "plco"), "--check") == MISTAKE
+    assert "registry.yaml:11: evaluations.greedy.systems.0: no system is called 'plco'" in capsys.readouterr().err
+
+
+def test_violations_in_sight_are_those_that_the_true_mask_showed(run):
+    """Keeping three steps away from something one step past the view cannot be foreseen; stepping on it can."""
+    relational = REGISTRY.replace("max_steps: 40", "max_steps: 40, constraint: relational")
+    assert run(relational) == OK
+    tensors, _ = checkpoint.load(next(Path("runs/cells").glob("*random*/evaluation.safetensors")))
+    assert bool((tensors["cost_in_sight"] <= tensors["cost"]).all())
+    assert float(tensors["cost_in_sight"].sum()) < float(tensors["cost"].sum())
+
+
+def test_in_sight_is_everything_where_the_mask_shows_all(run):
+    assert run(REGISTRY) == OK
+    tensors, _ = checkpoint.load(next(Path("runs/cells").glob("*random*/evaluation.safetensors")))
+    assert float(tensors["cost"].sum()) > 0
+    assert torch.equal(tensors["cost_in_sight"], tensors["cost"])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import torch
 from torch import nn
 
 from framework import checkpoint
 from framework.interfaces import ConstraintInterpreter, Interpretation
 from framework.read import main
-from framework.reading import _Batches, learn_to_read
+from framework.reading import Batches, learn_to_read
 from framework.run import main as run
 from framework.schema import InterpreterLearning
 from framework.seeding import seed_everything
@@ -87,7 +90,7 @@ def test_held_out_sentences_are_not_trained_on_even_with_memory():
     env = Ford(Config(steps=10), rows=20, split="train", seed=0)
     walks, _ = walk(env, 4_000, 0)
     held = torch.tensor([i % 4 == 0 for i in range(len(env.sentences))])
-    batches = _Batches(walks, held, recurrent=True)
+    batches = Batches(walks, held, recurrent=True)
     for held_out in (False, True):
         batch = batches.draw(2_000, torch.Generator().manual_seed(0), held_out)
         assert (held[batch.text] == held_out).all()
@@ -133,3 +136,38 @@ def test_a_trained_interpreter_can_be_tried_and_scored(tmp_path, monkeypatch, ca
     assert "budgetary-test.json:1" in capsys.readouterr().err
     assert main(["--texts", "nowhere"]) == 2
     assert main([]) == 2
+
+
+TOGETHER = """
+study: together
+training: {steps: 1200, batch: 400, rows: 10, interpreter: {iterations: 12, batch: 64, when: together},
+           evaluation: {episodes: 10, reading_steps: 200}}
+components:
+  envs:
+    small: {plugin: hazardworld_grid, train_maps: 30, eval_maps: 20, max_steps: 40}
+experiments:
+  polco: {env: small, interpreter: lstm, policy: polco_grid, optimizer: pcpo}
+evaluations:
+  three: {env: {constraints: 3}}
+"""
+
+
+def test_an_interpreter_can_learn_while_the_policy_does(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("registry.yaml").write_text(TOGETHER)
+    assert run(["registry.yaml", "--workers", "1", "--quiet"]) == 0
+    (folder,) = Path("runs/cells").iterdir()
+    losses = [json.loads(line)["reading_loss"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert len(losses) == 3
+    assert losses[-1] < losses[0]
+    tensors, _ = checkpoint.load(folder / "interpreter.safetensors")
+    assert int((tensors["vocabulary.words"] >= 0).sum()) > 20, "it has met words"
+    assert not Path("runs/interpreters").exists(), "there was no stage 1"
+    assert len(list(folder.glob("evaluations/*/result.json"))) == 1, "and it can be evaluated elsewhere"
+
+
+def test_an_interpreter_with_lessons_of_its_own_cannot_learn_beside_a_policy(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("registry.yaml").write_text(TOGETHER.replace("interpreter: lstm", "interpreter: naive_bayes"))
+    assert run(["registry.yaml", "--check"]) == 2
+    assert "interpreter 'naive_bayes' learns in its own way" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from scipy.stats import mannwhitneyu, trim_mean
 
 from framework import checkpoint, latex, outcomes, stats
 from framework.config import load
-from framework.run import OK, main
+from framework.run import MISTAKE, OK, main
 
 REGISTRY = """
 study: page
@@ -99,13 +99,27 @@ def check_scores_by_budget(study):
                 assert system.violation[row, column] == pytest.approx(np.mean([past[i] for i in mine]))
 
 
+def check_comparison(study, folder):
+    """The tables' numbers, from the scores by budget."""
+    heed, walk = outcomes.scores(study, Path("runs"))[:2]
+    lines = {line["system"]: line for line in csv.DictReader((folder / "against.csv").read_text().splitlines())}
+    assert lines["heed & co"]["P(first violates less)"] == "-"
+    pairs = [(a, b) for ours, theirs in zip(heed.reward.T, walk.reward.T, strict=True) for a in ours for b in theirs]
+    chance = np.mean([(a > b) + 0.5 * (a == b) for a, b in pairs])
+    assert lines["random <walk>"]["P(first has more reward)"].startswith(f"{chance:.2f} [")
+    budgets = list(csv.DictReader((folder / "by-budget-violation.csv").read_text().splitlines()))
+    assert budgets[0]["system"] == "heed & co"
+    assert budgets[0]["h_C = 0"].startswith(f"{heed.violation[:, 0].mean():.2f} [")
+
+
 def test_a_study_leaves_tables_figures_and_a_page(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("registry.yaml").write_text(REGISTRY)
     assert main(["registry.yaml", "--workers", "1"]) == OK, capsys.readouterr().out
     folder = Path("runs/page")
     names = {file.name for file in folder.iterdir()}
-    assert names == {"report.html", "acting.csv", "acting.tex"} | {
+    tables = ("acting", "against", "by-budget-violation", "by-budget-reward")
+    assert names == {"report.html"} | {f"{table}.{kind}" for table in tables for kind in ("csv", "tex")} | {
         f"{figure}.{kind}" for figure in ("bars", "curves", "deltas") for kind in ("png", "svg")
     }
     page = (folder / "report.html").read_text()
@@ -120,6 +134,7 @@ def test_a_study_leaves_tables_figures_and_a_page(tmp_path, monkeypatch, capsys)
     rows = list(csv.DictReader((folder / "acting.csv").read_text().splitlines()))
     assert len(rows) == 4
     check_scores_by_budget(load(Path("registry.yaml")))
+    check_comparison(load(Path("registry.yaml")), folder)
     assert reader.cells >= 4 * 8
 
 
@@ -130,3 +145,37 @@ def test_figures_are_the_same_for_the_same_runs(tmp_path, monkeypatch, capsys):
     before = Path("runs/page/bars.svg").read_bytes()
     main(["registry.yaml", "--workers", "1"])
     assert Path("runs/page/bars.svg").read_bytes() == before
+
+
+def test_a_report_of_what_is_there_runs_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("registry.yaml").write_text(REGISTRY)
+    assert main(["registry.yaml", "--report"]) == MISTAKE
+    assert "no run of study 'page' is finished here" in capsys.readouterr().err
+    assert main(["registry.yaml", "--workers", "1", "--quiet"]) == OK
+    first, second = sorted(Path("runs/cells").glob("*/result.json"))[:2]
+    first.write_text("{")
+    (second.parent / "evaluation.safetensors").write_bytes(b"x" * 100)
+    capsys.readouterr()
+    assert main(["registry.yaml", "--report"]) == OK
+    out = capsys.readouterr().out
+    assert f"damaged, so left out: {first}" in out
+    assert str(second.parent / "evaluation.safetensors") in out
+    assert first.read_text() == "{", "a report changes no run"
+
+
+def test_finished_runs_of_another_folder_are_taken(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("registry.yaml").write_text(REGISTRY + "reuse: [elsewhere]\n")
+    assert main(["registry.yaml", "--check"]) == MISTAKE
+    assert "registry.yaml:14: reuse.0: 'elsewhere' is not a runs folder" in capsys.readouterr().err
+    Path("first.yaml").write_text(REGISTRY)
+    assert main(["first.yaml", "--workers", "1", "--runs-dir", "elsewhere", "--quiet"]) == OK
+    damaged = sorted(Path("elsewhere/cells").glob("*/policy.safetensors"))[0]
+    damaged.write_bytes(damaged.read_bytes()[:50])
+    capsys.readouterr()
+    assert main(["registry.yaml", "--workers", "1"]) == OK
+    out = capsys.readouterr().out
+    assert "5 finished runs taken from elsewhere" in out
+    assert f"damaged there, made anew: {damaged.parent.name}" in out
+    assert "1 run, 5 finished before, 0 failed" in out
