@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hazardworld.constraint import ALL_CLASSES, CLASS_ID, KINDS, Constraint, from_label
+from hazardworld.constraint import GRID, KINDS, Constraint, Domain, all_classes, from_label
 
 
 @dataclass(frozen=True)
@@ -19,19 +19,29 @@ class SentenceTable:
     sentences: tuple[str, ...]
     start: NDArray[np.int64]  # [C] number of a class's first sentence
     count: NDArray[np.int64]  # [C] how many it has; 0: the class cannot be drawn
+    domain: Domain = GRID
 
     @classmethod
-    def build(cls, by_class: Mapping[Constraint, Sequence[str]]) -> SentenceTable:
+    def build(cls, by_class: Mapping[Constraint, Sequence[str]], domain: Domain = GRID) -> SentenceTable:
         sentences: list[str] = []
-        start, count = np.zeros((2, len(ALL_CLASSES)), np.int64)
-        for constraint in sorted(by_class, key=CLASS_ID.__getitem__):
-            start[CLASS_ID[constraint]] = len(sentences)
-            count[CLASS_ID[constraint]] = len(by_class[constraint])
-            sentences.extend(by_class[constraint])
-        return cls(tuple(sentences), start, count)
+        known = all_classes(domain)
+        start, count = np.zeros((2, len(known)), np.int64)
+        for i, constraint in enumerate(known):
+            said = by_class.get(constraint, ())
+            if said:
+                start[i], count[i] = len(sentences), len(said)
+                sentences.extend(said)
+        return cls(tuple(sentences), start, count, domain)
 
     @classmethod
-    def load(cls, kind: str, split: str, folder: Path | str | None = None, probe: str | None = None) -> SentenceTable:
+    def load(
+        cls,
+        kind: str,
+        split: str,
+        folder: Path | str | None = None,
+        probe: str | None = None,
+        domain: Domain = GRID,
+    ) -> SentenceTable:
         """From a texts folder (None: our own). ``eval`` maps are told with the held-out ``test`` sentences.
 
         ``probe`` changes those in one respect; see plugins/texts/probes.py.
@@ -41,8 +51,8 @@ class SentenceTable:
         path = None if folder is None else Path(folder)
         by_class: dict[Constraint, list[str]] = {}
         for name in KINDS if kind == "mixed" else (kind,):
-            for label, sentences in load(path, name, "train" if split == "train" else "test").items():
-                by_class[from_label(name, label)] = sentences
+            for label, sentences in load(path, name, "train" if split == "train" else "test", domain).items():
+                by_class[from_label(name, label, domain)] = sentences
         if probe is not None and split == "eval":
             from plugins.texts.probes import apply
 
@@ -52,9 +62,9 @@ class SentenceTable:
                 by_class.setdefault(constraint, []).append(sentence)
             if not by_class:
                 raise ValueError(f"probe '{probe}' applies to no {kind} sentence")
-        return cls.build(by_class)
+        return cls.build(by_class, domain)
 
     @property
     def classes(self) -> tuple[Constraint, ...]:
         """The constraints that can be said."""
-        return tuple(c for c, count in zip(ALL_CLASSES, self.count, strict=True) if count)
+        return tuple(c for c, count in zip(all_classes(self.domain), self.count, strict=True) if count)

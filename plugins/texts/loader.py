@@ -12,10 +12,10 @@ import re
 from pathlib import Path
 from typing import Literal, NoReturn
 
-from hazardworld.constraint import KINDS, from_label, suggest
+from hazardworld.constraint import GRID, KINDS, Domain, from_label, suggest
 
-GRID_FOLDER = Path(__file__).parent / "grid"
-"""Our own sentences for the grid worlds."""
+OWN = Path(__file__).parent
+"""Our own sentences: a folder for each domain."""
 
 _TOKEN = re.compile(r'(?P<string>"(?:[^"\\\n]|\\.)*")|(?P<mark>[{}\[\],:])|(?P<other>[^\s{}\[\],:"]+|")')
 
@@ -24,13 +24,15 @@ class TextError(ValueError):
     """A sentence file that cannot be used; the message starts with file and line."""
 
 
-def load(folder: Path | None, kind: str, split: Literal["train", "test"]) -> dict[str, list[str]]:
-    """The sentences of every label in one file, in the file's order."""
+def load(
+    folder: Path | None, kind: str, split: Literal["train", "test"], domain: Domain = GRID
+) -> dict[str, list[str]]:
+    """The sentences of every label in one file, in the file's order; ``folder`` None: our own."""
     if kind not in KINDS:
         raise TextError(f"unknown kind of constraint {kind!r}{suggest(kind, KINDS)}")
     if split not in ("train", "test"):
         raise TextError(f"unknown split {split!r}{suggest(split, ('train', 'test'))}")
-    path = (GRID_FOLDER if folder is None else folder) / f"{kind}-{split}.json"
+    path = (OWN / domain.name if folder is None else folder) / f"{kind}-{split}.json"
     try:
         source = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -38,15 +40,14 @@ def load(folder: Path | None, kind: str, split: Literal["train", "test"]) -> dic
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise TextError(f"{path}:{line}: not UTF-8 text") from None
-    return _Reader(path, source, kind).read()
+    return _Reader(path, source, kind, domain).read()
 
 
 class _Reader:
     """Walks over the tokens of one file."""
 
-    def __init__(self, path: Path, source: str, kind: str) -> None:
-        self.path = path
-        self.kind = kind
+    def __init__(self, path: Path, source: str, kind: str, domain: Domain) -> None:
+        self.path, self.kind, self.domain = path, kind, domain
         self.tokens: list[tuple[str, str, int]] = []  # (group, text, line)
         line, place = 1, 0
         for match in _TOKEN.finditer(source):
@@ -65,7 +66,7 @@ class _Reader:
             if label in lines:
                 self.fail(f"label {label!r} is already on line {lines[label]}", line)
             try:
-                from_label(self.kind, label)
+                from_label(self.kind, label, self.domain)
             except ValueError as error:
                 self.fail(str(error), line)
             lines[label] = line
