@@ -62,10 +62,15 @@ class Agent:
     ) -> tuple[PolicyInput, Mind]:
         """One look: the interpreter reads the observation, the ledger forms the masks, the policy remembers."""
         n, k = self.rows, self.spec.constraints
-        start = now.episode_start
+        start, felt = now.episode_start, felt_at(now)
         start_k = start.repeat_interleave(k)
         seen, interpreter_state = self.interpreter.step(
-            InterpreterInput(now.obs.repeat_interleave(k, 0), self._code[now.text.flatten()], _fold(labels)),
+            InterpreterInput(
+                now.obs.repeat_interleave(k, 0),
+                self._code[now.text.flatten()],
+                _fold(labels),
+                felt.repeat_interleave(k, 0),
+            ),
             reset_rows(mind.interpreter, self.interpreter.initial_state(n * k), start_k),
         )
         ledger = mind.ledger.observe(seen, start, self._rounding)
@@ -75,7 +80,7 @@ class Agent:
             mask=mask,
             budget=budget,
             threshold=threshold,
-            touched=now.touched * _per_row(~start, now.touched),  # the old episode's, if the row was reset in the step
+            touched=felt,
             last_action=last_action * _per_row(~start, last_action),
             memory=torch.zeros(n, 0),
             text=now.text,
@@ -95,6 +100,11 @@ class Agent:
 def labels_for(interpreter: ConstraintInterpreter, env: ConstraintEnv) -> Labels | None:
     """The truth, only for an interpreter that declared that it needs it. The one place where labels pass."""
     return env.labels() if interpreter.needs_labels else None
+
+
+def felt_at(now: Timestep) -> Tensor:
+    """What the last move touched; nothing where an episode starts (it may be the old one's)."""
+    return now.touched * _per_row(~now.episode_start, now.touched)
 
 
 def _per_row(flag: Tensor, like: Tensor) -> Tensor:

@@ -166,7 +166,7 @@ def reading_loss(interpreter: ConstraintInterpreter, sentences: Sequence[str], b
     used, where = torch.unique(batch.text, return_inverse=True)
     code = interpreter.encode([sentences[i] for i in used.tolist()])[where]
     labels = Labels(batch.mask.float().unsqueeze(2), batch.threshold.unsqueeze(2))
-    return interpreter.loss(InterpreterInput(batch.obs, code), labels, batch.episode_start)
+    return interpreter.loss(InterpreterInput(batch.obs, code, touched=batch.touched), labels, batch.episode_start)
 
 
 class Batches:

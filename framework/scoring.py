@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from framework.agent import labels_for
+from framework.agent import felt_at, labels_for
 from framework.interfaces import ConstraintEnv, ConstraintInterpreter, InterpreterInput, Labels
 from framework.interfaces.interpreter import reset_rows
 from framework.seeding import generator
@@ -36,7 +36,8 @@ def score(interpreter: ConstraintInterpreter, env: ConstraintEnv, steps: int, se
         truth, given = env.labels(), labels_for(interpreter, env)
         folded = None if given is None else Labels(given.mask.flatten(0, 1)[:, None], given.threshold.reshape(-1, 1))
         state = reset_rows(state, interpreter.initial_state(rows), now.episode_start.repeat_interleave(k))
-        inputs = InterpreterInput(now.obs.repeat_interleave(k, 0), code[now.text.flatten()], folded)
+        obs, felt = now.obs.repeat_interleave(k, 0), felt_at(now).repeat_interleave(k, 0)
+        inputs = InterpreterInput(obs, code[now.text.flatten()], folded, felt)
         seen, state = interpreter.step(inputs, state)
         sure = seen.confidence if seen.confidence is not None else torch.full((rows,), math.nan)
         now_kind, true_h = now.kind.flatten(), truth.threshold.flatten()

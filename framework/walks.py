@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from framework.agent import felt_at
 from framework.interfaces import ConstraintEnv, Metrics, Timestep, Walks
 from framework.seeding import generator
 
@@ -26,6 +27,7 @@ class Diary:
                 truth.mask.flatten(0, 1) > 0.5,
                 truth.threshold.flatten(),
                 now.episode_start.repeat_interleave(k),
+                felt_at(now).repeat_interleave(k, 0) > 0,
             )
         )
 

@@ -16,7 +16,7 @@ from hazardworld.constraint import ALL_CLASSES, CLASSES, ENTITIES, Constraint, f
 from plugins.envs.hazardworld_grid import HazardWorldGrid, HazardWorldGridConfig
 from plugins.interpreters._augment import Augmenter
 from plugins.interpreters._evidence import Meaning, meanings
-from plugins.interpreters._meaning import AFTER, ALWAYS, BEFORE, Slots, expected_mask, planes
+from plugins.interpreters._meaning import AFTER, ALWAYS, BEFORE, Slots, expected_mask, scene_of
 from plugins.interpreters.naive_bayes import NaiveBayes
 from plugins.texts.probes import PROBES, apply
 from plugins.texts.wording import beyond, number_of, say_number, shiftable, words_of
@@ -55,7 +55,7 @@ def test_the_mask_of_a_meaning_is_the_rule_of_the_benchmark(constraint, met):
         if met and constraint.first:
             visited[0, ENTITIES.index(constraint.first)] = 1
         meaning = slots.unpack(code_of(meaning_of(constraint), slots))
-        mask = expected_mask(meaning, planes(row[None], env.spec), visited)[0]
+        mask = expected_mask(meaning, scene_of(env.spec), row[None], visited)[0]
         assert np.array_equal(mask.numpy() > 0.5, forbidden(terrain, constraint, met))
 
 

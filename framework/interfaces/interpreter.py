@@ -24,7 +24,7 @@ class ConstraintInterpreter(nn.Module, Component, ABC):
         state = interpreter.initial_state(rows)                     # one row per (environment, constraint)
         while acting:
             state = initial rows where an episode starts            # the framework does this
-            seen, state = interpreter.step(InterpreterInput(obs, code[text]), state)
+            seen, state = interpreter.step(InterpreterInput(obs, code[text], ...), state)
             ...                                                     # seen.mask, seen.threshold -> ledger -> policy
 
     and in stage 1, where it learns from random walks with ground truth (framework/reading.py)::
@@ -67,7 +67,8 @@ class ConstraintInterpreter(nn.Module, Component, ABC):
         total = torch.zeros(())
         for t in range(len(inputs.obs)):
             state = reset_rows(state, self.initial_state(inputs.obs.shape[1]), episode_start[t])
-            seen, state = self.step(InterpreterInput(inputs.obs[t], inputs.code[t]), state)
+            touched = None if inputs.touched is None else inputs.touched[t]
+            seen, state = self.step(InterpreterInput(inputs.obs[t], inputs.code[t], touched=touched), state)
             mask_error = F.binary_cross_entropy(seen.mask, labels.mask[t, :, 0])
             threshold_error = F.mse_loss(seen.threshold, labels.threshold[t, :, 0])
             total = total + mask_error + threshold_error

@@ -162,6 +162,9 @@ class InterpreterInput:
     code: Tensor  # [M, ...]: this row's sentence, as your own ``encode`` returned it
     labels: Labels | None = None
     """None unless the class declares ``needs_labels``; then K = 1: mask [M, 1, *cells], threshold [M, 1]."""
+    touched: Tensor | None = None
+    """[M, *cells]: what the last move touched (``Timestep.touched``), nothing at the start of an episode. None in calls
+    that are about a sentence alone."""
 
 
 @dataclass(frozen=True)
@@ -173,6 +176,7 @@ class Walks:
     mask: Tensor  # [T, R, *cells] bool: true M_C
     threshold: Tensor  # [T, R] float32: true h_C
     episode_start: Tensor  # [T, R] bool
+    touched: Tensor  # [T, R, *cells] bool: what the move before touched
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from framework.agent import felt_at
 from framework.interfaces import (
     ConstraintEnv,
     ConstraintInterpreter,
@@ -128,7 +129,9 @@ def _check_learning(contract: Contract, interpreter: ConstraintInterpreter, worl
     with contract.promise("the loss is a finite scalar whose gradient reaches every parameter"):
         interpreter.train()
         code = interpreter.encode(list(world.sentences))
-        inputs = InterpreterInput(torch.stack(walk.obs), torch.stack([code[text] for text in walk.text]))
+        inputs = InterpreterInput(
+            torch.stack(walk.obs), torch.stack([code[text] for text in walk.text]), touched=torch.stack(walk.touched)
+        )
         truth = Labels(torch.stack([t.mask for t in walk.labels]), torch.stack([t.threshold for t in walk.labels]))
         interpreter.zero_grad()
         loss = interpreter.loss(inputs, truth, torch.stack(walk.start))
@@ -148,13 +151,14 @@ class _Walk:
     def __init__(self, world: ConstraintEnv, with_labels: bool) -> None:
         k = world.spec.constraints
         self.rows, self.cells, self.world, self.with_labels = world.rows * k, world.spec.cells, world, with_labels
-        self.obs, self.text, self.start, self.labels = [], [], [], []
+        self.obs, self.text, self.start, self.labels, self.touched = [], [], [], [], []
         stream = torch.Generator().manual_seed(3)
         now = world.reset()
         for _ in range(STEPS):
             truth = world.labels()
             self.obs.append(now.obs.repeat_interleave(k, 0))
             self.text.append(now.text.flatten())
+            self.touched.append(felt_at(now).repeat_interleave(k, 0))
             self.start.append(now.episode_start.repeat_interleave(k))
             self.labels.append(Labels(truth.mask.flatten(0, 1)[:, None], truth.threshold.reshape(-1, 1)))
             size = world.spec.action.size
@@ -175,7 +179,9 @@ class _Walk:
             truth = Labels(self.labels[t].mask[pick], self.labels[t].threshold[pick]) if self.with_labels else None
             obs = self.obs[t][pick]
             kept = obs.clone()
-            seen, new_state = interpreter.step(InterpreterInput(obs, code[self.text[t][pick]], truth), state)
+            seen, new_state = interpreter.step(
+                InterpreterInput(obs, code[self.text[t][pick]], truth, self.touched[t][pick]), state
+            )
             if not self._well_formed(contract, seen, state, new_state):
                 return []
             contract.require(same(obs, kept), "step changes the observation in place")

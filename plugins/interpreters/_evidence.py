@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from framework.interfaces import EnvSpec, Walks
-from plugins.interpreters._meaning import AFTER, ALWAYS, BEFORE, DISTANCES, grown, planes, underfoot
+from plugins.interpreters._meaning import AFTER, ALWAYS, BEFORE, Scene, scene_of
 
 LOOKS = 256
 """Observations per sentence that are held against the hypotheses."""
@@ -34,15 +34,16 @@ class Meaning:
 
 def meanings(walks: Walks, sentences: int, spec: EnvSpec, seed: int) -> dict[int, Meaning]:
     """Sentence id -> its meaning, for every sentence that occurs in the walks."""
-    visited = _visited(walks, spec)
+    scene = scene_of(spec)
+    visited = _visited(walks, scene)
     stream = torch.Generator().manual_seed(seed)
     t, r = _looks(walks, sentences, stream)
     text = walks.text[t, r]
-    hypotheses = _hypotheses(len(spec.entities))
+    hypotheses = _hypotheses(len(spec.entities), scene.distances)
     wrong = torch.zeros(len(hypotheses), sentences)
     for part in torch.arange(len(t)).split(AT_ONCE):
         look = t[part], r[part]
-        near, met, target = grown(planes(walks.obs[look], spec)) > 0.5, visited[look], walks.mask[look]
+        near, met, target = scene.near(walks.obs[look]) > 0.5, visited[look], walks.mask[look]
         for i, (order, entity, first, distance) in enumerate(hypotheses):
             if order == ALWAYS:
                 mask = near[:, entity, distance]
@@ -60,20 +61,20 @@ def meanings(walks: Walks, sentences: int, spec: EnvSpec, seed: int) -> dict[int
     return found
 
 
-def _hypotheses(entities: int) -> list[tuple[int, int, int, int]]:
+def _hypotheses(entities: int, distances: int) -> list[tuple[int, int, int, int]]:
     """(order, entity, first, distance), the plain ones first: of two that explain all, the earlier is taken."""
     every = range(entities)
-    plain = [(ALWAYS, e, -1, d) for d in range(DISTANCES) for e in every]
+    plain = [(ALWAYS, e, -1, d) for d in range(distances) for e in every]
     after = [(AFTER, e, f, 0) for e, f in itertools.product(every, every)]
     return plain + after + [(BEFORE, e, f, 0) for e, f in itertools.product(every, every) if e != f]
 
 
-def _visited(walks: Walks, spec: EnvSpec) -> Tensor:
+def _visited(walks: Walks, scene: Scene) -> Tensor:
     """[T, R, E] bool: entities entered so far in the episode."""
     steps = []
-    now = torch.zeros(walks.obs.shape[1], len(spec.entities), dtype=torch.bool)
-    for obs, start in zip(walks.obs, walks.episode_start, strict=True):
-        now = (now & ~start[:, None]) | underfoot(obs, spec)
+    now = torch.zeros(walks.obs.shape[1], len(scene.spec.entities), dtype=torch.bool)
+    for obs, touched, start in zip(walks.obs, walks.touched, walks.episode_start, strict=True):
+        now = (now & ~start[:, None]) | scene.entered(obs, touched)
         steps.append(now)
     return torch.stack(steps)
 

@@ -9,6 +9,7 @@ from a thousand sentences be right about every cell of every map.
 from __future__ import annotations
 
 import functools
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import torch
@@ -18,7 +19,7 @@ from framework.interfaces import EnvSpec
 
 ALWAYS, AFTER, BEFORE = range(3)
 DISTANCES = 4
-"""Distances 0 to 3."""
+"""Of grid worlds: 0 to 3 steps."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,8 @@ class Slots:
     @classmethod
     def of(cls, spec: EnvSpec) -> Slots:
         """The slots that make sense in an environment; ValueError if none do."""
-        if spec.observation.kind != "codes" or len(spec.cells) != 2 or not spec.entity_codes:
-            raise ValueError("needs a grid of cell codes with named entities (EnvSpec.entity_codes)")
         entities = len(spec.entities)
-        return cls(entities, DISTANCES, 3, entities, spec.max_threshold + 1)
+        return cls(entities, scene_of(spec).distances, 3, entities, spec.max_threshold + 1)
 
     def sizes(self) -> dict[str, int]:
         return {name: getattr(self, name) for name in ("entity", "distance", "order", "first", "threshold")}
@@ -47,28 +46,79 @@ class Slots:
         return dict(zip(self.sizes(), code.split(list(self.sizes().values()), dim=-1), strict=True))
 
 
-def planes(obs: Tensor, spec: EnvSpec) -> Tensor:
-    """[M, *cells, C] codes -> [M, E, *cells] float: where each entity is in view."""
-    return (obs[..., 0].unsqueeze(1) == _codes(spec.entity_codes, obs.dtype).view(-1, 1, 1)).float()
+class Scene(ABC):
+    """Where entities are, in one kind of world."""
+
+    distances: int
+
+    def __init__(self, spec: EnvSpec) -> None:
+        self.spec = spec
+
+    @abstractmethod
+    def near(self, obs: Tensor) -> Tensor:
+        """[M, E, distances, *cells], 0 or 1: the cells that are forbidden if that entity is, within that distance."""
+
+    @abstractmethod
+    def entered(self, obs: Tensor, touched: Tensor | None) -> Tensor:
+        """[M, E] bool: entities that the agent is at."""
+
+    def at(self, obs: Tensor) -> Tensor:
+        """[M, E, *cells]: ``near`` at distance 0."""
+        return self.near(obs)[:, :, 0]
 
 
-def underfoot(obs: Tensor, spec: EnvSpec) -> Tensor:
-    """[M, E] bool: the entity that the agent stands on."""
-    if spec.agent_cell is None:
-        return torch.zeros(len(obs), len(spec.entities), dtype=torch.bool)
-    x, y = spec.agent_cell
-    return obs[:, x, y, 0].unsqueeze(1) == _codes(spec.entity_codes, obs.dtype)
+class GridScene(Scene):
+    """A view of cell codes: an entity is where its code is, and within d steps of that."""
+
+    distances = DISTANCES
+
+    def near(self, obs: Tensor) -> Tensor:
+        where = self.at(obs)
+        x, y = where.shape[-2:]
+        count = where.flatten(2) @ _within(x, y)
+        return count.clamp_(max=1).view(*where.shape[:2], DISTANCES, x, y)
+
+    def at(self, obs: Tensor) -> Tensor:
+        return (obs[..., 0].unsqueeze(1) == _codes(self.spec.entity_codes, obs.dtype).view(-1, 1, 1)).float()
+
+    def entered(self, obs: Tensor, touched: Tensor | None) -> Tensor:
+        if self.spec.agent_cell is None:
+            return torch.zeros(len(obs), len(self.spec.entities), dtype=torch.bool)
+        x, y = self.spec.agent_cell
+        return obs[:, x, y, 0].unsqueeze(1) == _codes(self.spec.entity_codes, obs.dtype)
 
 
-def grown(where: Tensor) -> Tensor:
-    """[M, E, X, Y], 0 or 1 -> [M, E, DISTANCES, X, Y]: cells within 0, 1, 2, 3 steps of the entity, in view."""
-    x, y = where.shape[-2:]
-    count = where.flatten(2) @ _within(x, y)
-    return count.clamp_(max=1).view(*where.shape[:2], DISTANCES, x, y)
+class TableScene(Scene):
+    """A mask of one row per entity and one column per distance: cells say "within that distance of that entity"."""
+
+    def __init__(self, spec: EnvSpec) -> None:
+        super().__init__(spec)
+        self.distances = spec.cells[1]
+        entities = torch.eye(spec.cells[0])[:, None, :, None]
+        self._near = (entities * torch.eye(spec.cells[1])[None, :, None, :])[None]  # [1, E, D, E, D]
+
+    def near(self, obs: Tensor) -> Tensor:
+        return self._near.expand(len(obs), -1, -1, -1, -1)
+
+    def entered(self, obs: Tensor, touched: Tensor | None) -> Tensor:
+        if touched is None:
+            return torch.zeros(len(obs), len(self.spec.entities), dtype=torch.bool)
+        return touched[:, :, 0] > 0
 
 
-def expected_mask(meaning: dict[str, Tensor], where: Tensor, visited: Tensor) -> Tensor:
-    """[M, X, Y]: probability that each cell is forbidden now. ``where`` [M, E, X, Y], ``visited`` [M, E] so far.
+def scene_of(spec: EnvSpec) -> Scene:
+    """ValueError if meanings have no sense in this environment."""
+    if spec.observation.kind == "codes" and len(spec.cells) == 2 and spec.entity_codes:
+        return GridScene(spec)
+    if len(spec.cells) == 2 and spec.cells[0] == len(spec.entities):
+        return TableScene(spec)
+    raise ValueError(
+        "needs a grid of cell codes with named entities (EnvSpec.entity_codes), or cells of entities by distances"
+    )
+
+
+def expected_mask(meaning: dict[str, Tensor], scene: Scene, obs: Tensor, visited: Tensor) -> Tensor:
+    """[M, *cells]: probability that each cell is forbidden now. ``visited`` [M, E] so far in the episode.
 
     That is the sum, over entities and distances, of the probability that they are meant times where they are.
     """
@@ -77,13 +127,13 @@ def expected_mask(meaning: dict[str, Tensor], where: Tensor, visited: Tensor) ->
     met = (meaning["first"] * visited).sum(-1)
     conditional = torch.lerp(before, after, met)  # after * met + before * (1 - met)
     if bool((distance[:, 0] > 0.999).all()):  # no sentence here speaks of distance: growing is for nothing
-        weight, near = entity * (always + conditional).unsqueeze(1), where
+        weight, near = entity * (always + conditional).unsqueeze(1), scene.at(obs)
     else:
         reach = always.unsqueeze(1) * distance
         reach[:, 0] += conditional  # "after" and "before" speak of the entity itself
-        weight, near = entity.unsqueeze(2) * reach.unsqueeze(1), grown(where)  # [M, E, D], [M, E, D, X, Y]
+        weight, near = entity.unsqueeze(2) * reach.unsqueeze(1), scene.near(obs)  # [M, E, D], [M, E, D, X, Y]
     mask = weight.flatten(1).unsqueeze(1) @ near.flatten(-2).flatten(1, -2)  # [M, 1, X * Y]
-    return mask.clamp_(0, 1).view(len(where), *where.shape[2:])
+    return mask.clamp_(0, 1).view(len(obs), *near.shape[-2:])
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from torch import Tensor
 from framework.hookspecs import hookimpl
 from framework.interfaces import ConstraintInterpreter, EnvSpec, Interpretation, InterpreterInput, Lesson, State, Walks
 from plugins.interpreters._evidence import meanings
-from plugins.interpreters._meaning import Slots, planes
+from plugins.interpreters._meaning import Slots, scene_of
 from plugins.texts.words import BUCKETS, hash_words
 
 LENGTH = 60
@@ -31,7 +31,7 @@ class NaiveBayes(ConstraintInterpreter):
 
     def __init__(self, config: object, spec: EnvSpec) -> None:
         super().__init__(config, spec)
-        slots = Slots.of(spec)
+        slots, self.scene = Slots.of(spec), scene_of(spec)
         # [classes, BUCKETS + 1]: how often each word came with each class; the last column counts sentences.
         self.register_buffer("entity_counts", torch.ones(slots.entity, BUCKETS + 1))
         self.register_buffer("threshold_counts", torch.ones(slots.threshold, BUCKETS + 1))
@@ -55,7 +55,7 @@ class NaiveBayes(ConstraintInterpreter):
     def step(self, inputs: InterpreterInput, state: State) -> tuple[Interpretation, State]:
         entity, threshold = inputs.code.split([len(self.entity_counts), len(self.threshold_counts)], dim=-1)
         probability = entity.softmax(-1)
-        mask = torch.einsum("me,mexy->mxy", probability, planes(inputs.obs, self.spec))
+        mask = torch.einsum("me,mexy->mxy", probability, self.scene.at(inputs.obs))
         confidence = probability.amax(-1) * threshold.softmax(-1).amax(-1)
         return Interpretation(mask.clamp(0, 1), threshold.argmax(-1).float(), confidence), state
 

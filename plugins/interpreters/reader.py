@@ -25,7 +25,7 @@ from framework.hookspecs import hookimpl
 from framework.interfaces import ConstraintInterpreter, EnvSpec, Interpretation, InterpreterInput, Lesson, State, Walks
 from plugins.interpreters._augment import Augmenter
 from plugins.interpreters._evidence import Meaning, meanings
-from plugins.interpreters._meaning import ALWAYS, Slots, expected_mask, planes, underfoot
+from plugins.interpreters._meaning import ALWAYS, Slots, expected_mask, scene_of
 from plugins.interpreters._text_model import NUMBER_CODES, REQUIRES, TextModel
 from plugins.texts.wording import beyond, words_of
 
@@ -75,7 +75,7 @@ class Reader(ConstraintInterpreter):
 
     def __init__(self, config: Config, spec: EnvSpec) -> None:
         super().__init__(config, spec)
-        self.slots = Slots.of(spec)
+        self.slots, self.scene = Slots.of(spec), scene_of(spec)
         self._model = TextModel(config.model)  # no nn.Module: only what is tuned goes into checkpoints
         self.tuned = nn.ParameterDict(self._model.top_layers(config.layers) if config.layers else {})
         self.tuned.requires_grad_(True)
@@ -134,8 +134,8 @@ class Reader(ConstraintInterpreter):
 
     def step(self, inputs: InterpreterInput, state: State) -> tuple[Interpretation, State]:
         code, (is_constraint, threshold, confidence) = inputs.code[:, :-3], inputs.code[:, -3:].unbind(-1)
-        visited = torch.maximum(state[0], underfoot(inputs.obs, self.spec).float())
-        mask = expected_mask(self.slots.unpack(code), planes(inputs.obs, self.spec), visited)
+        visited = torch.maximum(state[0], self.scene.entered(inputs.obs, inputs.touched).float())
+        mask = expected_mask(self.slots.unpack(code), self.scene, inputs.obs, visited)
         return Interpretation(mask * is_constraint[:, None, None], threshold, confidence), (visited,)
 
     def train(self, mode: bool = True) -> Reader:
