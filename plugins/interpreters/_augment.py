@@ -13,12 +13,17 @@ import re
 from collections.abc import Sequence
 
 from plugins.interpreters._evidence import Meaning
-from plugins.texts.wording import CARDINALS, LARGE, entity_of, number_of, say_number, shiftable, words_of
+from plugins.texts.wording import LARGE, PLAIN, entity_of, number_of, say_number, shiftable, words_of
 
 SYNONYMS = {
     "lava": ("magma", "molten rock", "fire", "hot rock"),
     "water": ("pond", "pool", "puddle", "stream", "lake", "river", "wet tile"),
     "grass": ("lawn", "meadow", "turf", "green field", "greenery", "field"),
+    "hazards": ("dark blue circles", "blue discs", "puddles", "navy spots", "blue circles"),
+    "vases": ("teal cubes", "turquoise boxes", "cyan blocks", "teal vases"),
+    "pillars": ("pale blue columns", "light blue posts", "tall cylinders", "blue pillars"),
+    "buttons": ("orange balls", "orange spheres", "orange knobs", "orange buttons"),
+    "gremlins": ("purple boxes", "violet cubes", "moving purple blocks", "purple cubes"),
 }
 CHATTER_BEFORE = (
     "okay,", "hey there,", "hi, quick reminder.", "please note the following.", "the rule for today:", "remember,",
@@ -64,6 +69,7 @@ class Augmenter:
     """Draws variants of training sentences for one world's entities."""
 
     def __init__(self, entities: Sequence[str], max_distance: int, max_threshold: int, seed: int) -> None:
+        """``max_distance`` 0: the sentences' numbers for distances are not shifted (they may be centimetres)."""
         self.entities = tuple(entities)
         self.limits = {"distance": max_distance, "threshold": max_threshold}
         self.rng = random.Random(seed)
@@ -99,18 +105,18 @@ class Augmenter:
     def _other_numbers(self, words: list[str], meaning: Meaning) -> tuple[list[str], Meaning]:
         """Shift all numbers and the slot they speak of, if it is plain that they do."""
         slot = "threshold" if meaning.threshold else "distance" if meaning.distance else None
-        if slot is None or self.rng.random() < 0.3:
+        if slot is None or not self.limits[slot] or self.rng.random() < 0.3:
             return words, meaning
         old = getattr(meaning, slot)
         places = shiftable(words, old)
         if places is None:
             return words, meaning
-        new = self.rng.randint(1, min(self.limits[slot], len(CARDINALS) - 2))  # one more must have a word too
+        new = self.rng.randint(1, min(self.limits[slot], PLAIN - 1))  # one more must have a word too
         if set(places.values()) == {old} and self.rng.random() < 0.03:  # "a hundred times": as many as can be
+            said = LARGE | {"10": 10, "20": 20, "25": 25, "100": 100, "a hundred": 100}
+            past = [word for word, value in said.items() if value > self.limits[slot]]
             for i in places:
-                words[i] = self.rng.choice((*LARGE, "10", "20", "25", "100", "a hundred")) + TIMES_AFTER.get(
-                    words[i], ""
-                )
+                words[i] = self.rng.choice(past) + TIMES_AFTER.get(words[i], "")
             return words, dataclasses.replace(meaning, **{slot: self.limits[slot]})
         for i, number in places.items():
             words[i] = say_number(number + new - old, words[i], digits=self.rng.random() < 0.4)

@@ -50,6 +50,10 @@ class Scene(ABC):
     """Where entities are, in one kind of world."""
 
     distances: int
+    texts: str
+    """Our own sentences for such worlds: a folder in plugins/texts."""
+    metric: bool
+    """Distances are said in units of length, so a sentence's numbers are not the slot's."""
 
     def __init__(self, spec: EnvSpec) -> None:
         self.spec = spec
@@ -70,7 +74,7 @@ class Scene(ABC):
 class GridScene(Scene):
     """A view of cell codes: an entity is where its code is, and within d steps of that."""
 
-    distances = DISTANCES
+    distances, texts, metric = DISTANCES, "grid", False
 
     def near(self, obs: Tensor) -> Tensor:
         where = self.at(obs)
@@ -90,6 +94,8 @@ class GridScene(Scene):
 
 class TableScene(Scene):
     """A mask of one row per entity and one column per distance: cells say "within that distance of that entity"."""
+
+    texts, metric = "robot", True
 
     def __init__(self, spec: EnvSpec) -> None:
         super().__init__(spec)

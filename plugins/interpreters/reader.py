@@ -26,14 +26,16 @@ from framework.interfaces import ConstraintInterpreter, EnvSpec, Interpretation,
 from plugins.interpreters._augment import Augmenter
 from plugins.interpreters._evidence import Meaning, meanings
 from plugins.interpreters._meaning import ALWAYS, Slots, expected_mask, scene_of
-from plugins.interpreters._text_model import NUMBER_CODES, REQUIRES, TextModel
+from plugins.interpreters._text_model import REQUIRES, TextModel
 from plugins.texts.wording import beyond, words_of
 
-OWN_INVALID = Path(__file__).parent.parent / "texts" / "grid" / "invalid-train.json"
+TEXTS = Path(__file__).parent.parent / "texts"
 REPORT_EVERY = 25
 LONGEST = 2_000
 BEYOND = 0.3
 """Trust in a sentence that names a number past all budgets ("a hundred times"): it is read as the largest budget."""
+LENGTHS = 1_000
+"""Numbers up to here may be lengths, where sentences speak of lengths."""
 POOL = 8
 """Batches that are drawn at a time."""
 
@@ -76,10 +78,11 @@ class Reader(ConstraintInterpreter):
     def __init__(self, config: Config, spec: EnvSpec) -> None:
         super().__init__(config, spec)
         self.slots, self.scene = Slots.of(spec), scene_of(spec)
-        self._model = TextModel(config.model)  # no nn.Module: only what is tuned goes into checkpoints
+        largest = max(8, spec.max_threshold + 1)
+        self._model = TextModel(config.model, largest)  # no nn.Module: only what is tuned goes into checkpoints
         self.tuned = nn.ParameterDict(self._model.top_layers(config.layers) if config.layers else {})
         self.tuned.requires_grad_(True)
-        self.numbers = nn.Embedding(NUMBER_CODES, self._model.size)
+        self.numbers = nn.Embedding(self._model.number_codes, self._model.size)
         nn.init.zeros_(self.numbers.weight)
         sizes = self.slots.sizes() | {"valid": 2}
         self.attention = nn.Linear(self._model.size, len(sizes))
@@ -122,7 +125,7 @@ class Reader(ConstraintInterpreter):
         meaning, valid = self.slots.unpack(code), out["valid"].softmax(-1)[:, 1]
         threshold = meaning["threshold"] @ torch.arange(self.slots.threshold, dtype=code.dtype)
         sure = torch.stack([p.amax(-1) for name, p in meaning.items() if name != "first"]).prod(0)
-        largest = max(self.slots.distance, self.slots.threshold)
+        largest = LENGTHS if self.scene.metric else max(self.slots.distance, self.slots.threshold)
         trust = [BEYOND if beyond(words_of(sentence[:LONGEST]), largest) else 1.0 for sentence in sentences]
         is_constraint = (2 * valid).clamp(max=1)  # what may be none counts less; what is surely none forbids nothing
         told = torch.stack([is_constraint, threshold, valid * sure * torch.tensor(trust)], dim=-1)
@@ -175,9 +178,11 @@ class _Batches:
     ) -> None:
         self.lines, self.config = lines, config
         self.rng = random.Random(seed)
-        self.augmenter = Augmenter(spec.entities, slots.distance - 1, slots.threshold - 1, seed)
+        scene = scene_of(spec)
+        self.augmenter = Augmenter(spec.entities, 0 if scene.metric else slots.distance - 1, slots.threshold - 1, seed)
         self._pool: list[list[tuple[str, Meaning | None]]] = []
-        self.invalid = json.loads(OWN_INVALID.read_text(encoding="utf-8"))["invalid"] if config.invalid else []
+        file = TEXTS / scene.texts / "invalid-train.json"
+        self.invalid = json.loads(file.read_text(encoding="utf-8"))["invalid"] if config.invalid else []
 
     def next(self) -> list[tuple[str, Meaning | None]]:
         """Sentences of about one length together: padding to the longest would double the work."""

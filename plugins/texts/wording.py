@@ -5,10 +5,21 @@ from __future__ import annotations
 import re
 
 FORMS = {"lavas": "lava", "waters": "water", "watery": "water", "grassy": "grass", "grasses": "grass"}
-CARDINALS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight")
-ORDINALS = ("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
-LARGE = ("nine", "ten", "eleven", "twelve", "fifteen", "twenty", "thirty", "fifty", "hundred", "thousand", "million")
-"""Numbers past eight; no constraint of these worlds needs one."""
+FORMS |= {name[:-1]: name for name in ("hazards", "vases", "pillars", "buttons", "gremlins")}
+CARDINALS = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
+)  # fmt: skip
+ORDINALS = (
+    "", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh",
+    "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth",
+    "twentieth",
+)  # fmt: skip
+PLAIN = 8
+"""Numbers up to here are changed and shifted."""
+LARGE = {"nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "fifteen": 15, "twenty": 20, "thirty": 30, "fifty": 50,
+         "hundred": 100, "thousand": 1_000, "million": 1_000_000}  # fmt: skip
+"""Numbers past that, for what nobody means literally."""
 TIMES = {"once": 1, "twice": 2, "thrice": 3}
 SUFFIX = {1: "st", 2: "nd", 3: "rd"}
 _WORD = re.compile(r"[A-Za-z]+(?:'[a-z]+)?|\d+[a-z]*|[^\sA-Za-z\d]")
@@ -28,21 +39,21 @@ def entity_of(word: str, entities: tuple[str, ...]) -> str | None:
 def number_of(word: str) -> int | None:
     """The number that a word says, up to eight, or None."""
     word = word.lower()
-    if word in CARDINALS:
+    if word in CARDINALS[: PLAIN + 1]:
         return CARDINALS.index(word)
-    if word in ORDINALS and word:
+    if word in ORDINALS[1 : PLAIN + 1]:
         return ORDINALS.index(word)
     if word in TIMES:
         return TIMES[word]
     digits = re.fullmatch(r"(\d)(st|nd|rd|th)?", word)
-    return int(digits.group(1)) if digits and int(digits.group(1)) <= 8 else None
+    return int(digits.group(1)) if digits and int(digits.group(1)) <= PLAIN else None
 
 
 def beyond(words: list[str], largest: int) -> bool:
     """Does the sentence name a number that is larger than anything a constraint here can say?"""
     for word in words:
         digits = re.match(r"\d+", word)
-        if word.lower() in LARGE or (digits and int(digits.group()) > largest):
+        if LARGE.get(word.lower(), 0) > largest or (digits and int(digits.group()) > largest):
             return True
     return False
 
