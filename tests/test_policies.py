@@ -172,7 +172,7 @@ def test_fusion_learns_its_text_end_to_end():
     env = world()
     net = policy("fusion_grid", env.spec)
     *_, (inputs, _, _) = walk(env, net, 5)
-    names = [name for name, _ in net.named_parameters() if name.startswith("actor.lstm")]
+    names = [name for name, _ in net.named_parameters() if name.startswith("actor.sentence.lstm")]
     assert names
     inside = {id(p) for p in net.actor_parameters()}
     assert all(id(p) in inside for name, p in net.named_parameters() if name in names)

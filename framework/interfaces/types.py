@@ -43,6 +43,8 @@ class ObservationSpec:
     objects: tuple[int, ...] = ()
     """``codes``: those values of channel 0 that do occur, so that no weights are spent on others; empty: any below
     ``levels[0]`` may."""
+    parts: tuple[tuple[str, int], ...] = ()
+    """``vector``: what its numbers are, as (name, how many) from the first to the last; empty: not told."""
 
 
 @dataclass(frozen=True)

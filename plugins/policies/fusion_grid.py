@@ -18,15 +18,9 @@ from torch import Tensor, nn
 from framework.hookspecs import hookimpl
 from framework.interfaces import Categorical, Distribution, EnvSpec, PolicyInput, PolicyNet, State, Values
 from plugins.policies._nets import PaperTrunk, Twin, dense
+from plugins.policies._sentence import SentenceReader, encode
 from plugins.policies._sight import Memory, Sight
 from plugins.policies._uses import Uses
-from plugins.texts.words import hash_words
-
-WORDS = 20
-"""Words of a sentence that are read: all of them in 99 of 100 of ours. Each costs a step of the LSTM."""
-BUCKETS = 512
-"""Rows of an embedding. A word is the sum of two rows, by two hashes: few words share both,
-and there is no vocabulary to store."""
 
 
 @dataclass(frozen=True)
@@ -63,15 +57,13 @@ class FusionGrid(PolicyNet):
         super().__init__(config, spec)
         nothing = Uses(mask=False, budget=False, threshold=False)
         self.sight = Sight(spec, nothing, config.memory, "paper", hazards=True, image=config.network == "paper")
-        self.actor = _Reader(config, self.sight.shape())
+        self.actor = _Senses(config, self.sight.shape())
         self.actor_head = dense(self.actor.size, self.actor.hidden, spec.action.size, last_gain=0.01)
-        self.critic = _Reader(config, self.sight.shape())  # of its own, but one for both values
+        self.critic = _Senses(config, self.sight.shape())  # of its own, but one for both values
         self.critic_heads = Twin(self.critic.size, self.critic.hidden)
 
     def encode(self, sentences: Sequence[str]) -> Tensor:
-        """[S, WORDS, 2] hashed words, 0 where the sentence is over."""
-        first, second = (hash_words(sentences, WORDS, BUCKETS, salt) for salt in ("", "again "))
-        return torch.stack([first, torch.where(second > 0, second + BUCKETS, 0)], dim=-1)
+        return encode(sentences)
 
     def initial_state(self, rows: int) -> State:
         return self.sight.initial_state(rows)
@@ -87,28 +79,19 @@ class FusionGrid(PolicyNet):
         return Values(reward, cost)
 
 
-class _Reader(nn.Module):
+class _Senses(nn.Module):
     """Text and view as vectors, side by side."""
 
     def __init__(self, config: Config, shape: tuple[int, ...]) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(2 * BUCKETS + 1, config.words, padding_idx=0)
-        self.lstm = nn.LSTM(config.words, config.text, batch_first=True)
+        self.sentence = SentenceReader(config.words, config.text)
         paper = config.network == "paper"
         self.trunk: nn.Module = PaperTrunk(shape) if paper else nn.Identity()
         self.size = (PaperTrunk.VECTOR if paper else shape[0]) + config.text
         self.hidden = () if paper else config.hidden
 
     def forward(self, inputs: PolicyInput) -> Tensor:
-        used, where = torch.unique(inputs.text, return_inverse=True)  # each sentence is read once, not once a step
-        text = self._read(inputs.tokens[used])[where].mean(1)  # several constraints: their mean
-        return torch.cat([self.trunk(inputs.memory), text], dim=-1)
-
-    def _read(self, words: Tensor) -> Tensor:
-        """[S, WORDS, 2] -> [S, text]: the LSTM's state after the last word."""
-        length = (words[..., 0] > 0).sum(-1).clamp(min=1)
-        states, _ = self.lstm(self.embedding(words[:, : int(length.max())]).sum(2))
-        return states[torch.arange(len(words)), length - 1]
+        return torch.cat([self.trunk(inputs.memory), self.sentence(inputs)], dim=-1)
 
 
 @hookimpl
