@@ -428,7 +428,7 @@ def all_that_reads_is_trained():
     env = small_env("hazardworld_grid", rows=4)
     torch.manual_seed(0)
     policy = FusionGrid(FusionGrid.Config(hidden=(8,), words=4, text=4), env.spec)
-    readers = {n: p for n, p in policy.named_parameters() if n.startswith(("actor.lstm", "actor.embedding"))}
+    readers = {n: p for n, p in policy.named_parameters() if n.startswith("actor.sentence.")}
     old = {name: p.detach().clone() for name, p in readers.items()}
     optimizer = made("trpo", policy)
     theta = {id(p) for p in optimizer._actor}
