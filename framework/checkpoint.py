@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -47,7 +48,9 @@ def _plain(value: Any) -> Any:
 def save(file: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> None:
     """Tensors and a JSON document in one safetensors file, so that the two can never disagree."""
     plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    write_bytes(file, to_bytes(plain, metadata={"heed": json.dumps(meta, sort_keys=True)}))
+    # One entry only: safetensors writes several in random order, and the same content should be the same file.
+    header = json.dumps({**meta, "sha256": _digest(plain)}, sort_keys=True)
+    write_bytes(file, to_bytes(plain, metadata={"heed": header}))
 
 
 def load(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -55,11 +58,22 @@ def load(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with safe_open(file, framework="pt") as content:
             meta = json.loads((content.metadata() or {}).get("heed", "{}"))
-            return {name: content.get_tensor(name) for name in content.keys()}, meta  # noqa: SIM118 - not a dict
+            tensors = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118 - not a dict
+        if meta.pop("sha256", None) not in (None, _digest(tensors)):
+            raise ValueError("its checksum does not fit its content")
+        return tensors, meta
     except FileNotFoundError:
         raise UserError(Problem("no such file", where=str(file))) from None
     except (SafetensorError, json.JSONDecodeError, OSError, ValueError) as error:
         raise UserError(Problem(f"is damaged and cannot be read: {error}", where=str(file))) from None
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        digest.update(name.encode())
+        digest.update(tensors[name].contiguous().view(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def parameters_finite(module: torch.nn.Module) -> bool:

@@ -22,8 +22,11 @@ from framework.cell import RunSpec
 from framework.checkpoint import write_json
 from framework.errors import UserError
 from framework.plugin_manager import PluginHost, PluginRef
+from framework.resume import Resume, Saver, Stopped
 from framework.stages import interpreter_file, is_finished, run_folder
 
+TIME_TO_SAVE = 60
+"""Seconds that a worker gets to finish its update and save, when it is told to stop."""
 Watch = Callable[[str, str, Mapping[str, Any]], None]
 """watch(run id, event, details); events: start, progress, done, skipped, failed."""
 
@@ -54,6 +57,7 @@ def launch(
     plugins: tuple[PluginRef, ...],
     workers: int,
     watch: Watch,
+    resume: Resume = "same",
 ) -> Outcome:
     """All runs; interpreters that several share are learned once. If that fails, so do the runs that need it."""
     outcome = Outcome()
@@ -66,7 +70,7 @@ def launch(
             cells.append(Task("cell", run, interpreter_file(runs_dir, run, host)))
     plan, crew = _Plan(cells), list[_Worker]()
     try:
-        crew = [_Worker(runs_dir, plugins) for _ in range(min(workers, len(plan)))]
+        crew = [_Worker(runs_dir, plugins, resume) for _ in range(min(workers, len(plan)))]
         while plan or any(w.task for w in crew):
             for worker in crew:
                 if worker.task is None and (task := plan.next()):
@@ -77,6 +81,8 @@ def launch(
                 if ended := _listen(worker, watch, outcome):
                     _drop(plan.ended(ended, outcome), ended, watch, outcome)
     finally:
+        for worker in crew:
+            worker.ask_to_stop()
         for worker in crew:
             worker.stop()
     return outcome
@@ -155,15 +161,17 @@ def _listen(worker: _Worker, watch: Watch, outcome: Outcome) -> Task | None:
 class _Worker:
     """A process, its pipe, and the task it is at."""
 
-    def __init__(self, runs_dir: Path, plugins: tuple[PluginRef, ...]) -> None:
-        self.runs_dir, self.plugins = runs_dir, plugins
+    def __init__(self, runs_dir: Path, plugins: tuple[PluginRef, ...], resume: Resume) -> None:
+        self.runs_dir, self.plugins, self.resume = runs_dir, plugins, resume
         self.task: Task | None = None
         self.restart()
 
     def restart(self) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_work, args=(theirs, self.runs_dir, self.plugins), daemon=True)
+        self.process = context.Process(
+            target=_work, args=(theirs, self.runs_dir, self.plugins, self.resume), daemon=True
+        )
         with _one_thread():
             self.process.start()
         theirs.close()
@@ -174,13 +182,16 @@ class _Worker:
             exams = [exam.as_dict() for exam in task.run.exams]
             self.pipe.send((task.kind, task.run.as_dict(), task.run.labels, exams))
 
-    def stop(self) -> None:
+    def ask_to_stop(self) -> None:
+        """One that is at work saves first."""
         if self.task is None:
             with contextlib.suppress(OSError):
                 self.pipe.send(None)
         else:
             self.process.terminate()
-        self.process.join(timeout=5)
+
+    def stop(self) -> None:
+        self.process.join(timeout=TIME_TO_SAVE)
         if self.process.is_alive():
             self.process.kill()
         self.pipe.close()
@@ -202,13 +213,13 @@ def _one_thread() -> Any:
                 os.environ[name] = value
 
 
-def _work(pipe: Connection, runs_dir: Path, plugins: tuple[PluginRef, ...]) -> None:
+def _work(pipe: Connection, runs_dir: Path, plugins: tuple[PluginRef, ...], resume: Resume) -> None:
     """Main function of a worker process. When the parent is gone there is nobody to work for."""
     with contextlib.suppress(BrokenPipeError, EOFError, ConnectionResetError):
-        _serve(pipe, runs_dir, plugins)
+        _serve(pipe, runs_dir, plugins, resume)
 
 
-def _serve(pipe: Connection, runs_dir: Path, plugins: tuple[PluginRef, ...]) -> None:
+def _serve(pipe: Connection, runs_dir: Path, plugins: tuple[PluginRef, ...], resume: Resume) -> None:
     import signal
 
     import torch
@@ -217,6 +228,7 @@ def _serve(pipe: Connection, runs_dir: Path, plugins: tuple[PluginRef, ...]) -> 
     from framework.stages import learn_interpreter, run_cell
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    signal.signal(signal.SIGTERM, lambda *_: setattr(Saver, "stop_asked", True))
     torch.set_num_threads(1)
     host: PluginHost | None = None
     while (job := pipe.recv()) is not None:
@@ -235,8 +247,10 @@ def _serve(pipe: Connection, runs_dir: Path, plugins: tuple[PluginRef, ...]) -> 
                     learn_interpreter(run, runs_dir, host, progress)
                     result: dict[str, Any] = {}
                 else:
-                    result = run_cell(run, runs_dir, host, progress)
+                    result = run_cell(run, runs_dir, host, progress, resume)
             pipe.send(("done", {"result": result}))
+        except Stopped:
+            return
         except UserError as error:
             pipe.send(("failed", {"error": str(error), "traceback": ""}))
         except BrokenPipeError:

@@ -8,25 +8,39 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from framework.checkpoint import write_bytes
 from framework.hookspecs import RunInfo, RunObserver
 from framework.plugin_manager import PluginHost
+
+TIMING = ("seconds_", "steps_per_second")
+"""Metrics of how long things took."""
 
 
 class RunLog:
     """Writes every metric to metrics.jsonl and passes it on to observers and to ``progress``."""
 
     def __init__(
-        self, info: RunInfo, host: PluginHost, progress: Callable[[str, int, Mapping[str, float]], None] | None = None
+        self,
+        info: RunInfo,
+        host: PluginHost,
+        progress: Callable[[str, int, Mapping[str, float]], None] | None = None,
+        until: int = 0,
     ) -> None:
-        self._file = open(info.folder / "metrics.jsonl", "w", encoding="utf-8")  # noqa: SIM115 - closed in end()
+        """``until``: go on with a log that is right up to this step; what was written past it is cut off."""
+        file = info.folder / "metrics.jsonl"
+        kept = [row for row in read_metrics(info.folder) if row["step"] <= until] if until else []
+        write_bytes(file, "".join(json.dumps(row) + "\n" for row in kept).encode())
+        self._file = open(file, "a", encoding="utf-8")  # noqa: SIM115 - closed in end()
+        self._timing = open(info.folder / "timing.jsonl", "a" if until else "w", encoding="utf-8")  # noqa: SIM115
         self._progress = progress
         self._observers: list[tuple[str, RunObserver]] = list(host.observers(info))
 
     def update(self, stage: str, step: int, metrics: Mapping[str, float]) -> None:
         """One line: stage, environment steps so far, numbers (NaN and infinity become null: JSON has neither)."""
         plain = {name: value if math.isfinite(value) else None for name, value in metrics.items()}
-        self._file.write(json.dumps({"stage": stage, "step": step, **plain}) + "\n")
-        self._file.flush()
+        for file, wanted in ((self._file, False), (self._timing, True)):
+            file.write(json.dumps({"stage": stage, "step": step} | _timed(plain, wanted)) + "\n")
+            file.flush()
         self._tell(lambda observer: observer.update(step, metrics))
         if self._progress is not None:
             self._progress(stage, step, metrics)
@@ -37,6 +51,7 @@ class RunLog:
     def end(self, error: str | None) -> None:
         self._tell(lambda observer: observer.end(error))
         self._file.close()
+        self._timing.close()
 
     def _tell(self, call: Callable[[RunObserver], None]) -> None:
         for origin, observer in list(self._observers):
@@ -47,10 +62,16 @@ class RunLog:
                 self._observers.remove((origin, observer))
 
 
+def _timed(metrics: Mapping[str, float | None], wanted: bool) -> dict[str, float | None]:
+    """Seconds and steps per second apart: metrics.jsonl is the same whenever the run is."""
+    return {name: value for name, value in metrics.items() if name.startswith(TIMING) == wanted}
+
+
 def read_metrics(folder: Path) -> list[dict[str, float]]:
     """The lines of metrics.jsonl that are whole."""
-    rows = []
-    for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines():
+    rows: list[dict[str, float]] = []
+    file = folder / "metrics.jsonl"
+    for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
         try:
             rows.append(json.loads(line))
         except json.JSONDecodeError:

@@ -27,6 +27,7 @@ from framework.interfaces import (
 )
 from framework.interfaces.types import map_tensors
 from framework.progress_types import Progress
+from framework.resume import Saver, Stopped
 from framework.schema import InterpreterLearning
 from framework.seeding import derive, generator
 
@@ -108,6 +109,8 @@ class _GradientLesson:
                 held = self._validate()
                 lesson.report(self.step, {"loss": float(loss.detach()), "held_out_loss": held})
                 self._save()
+                if Saver.stop_asked and self.unfinished is not None:
+                    raise Stopped
         self.interpreter.load_state_dict(self.best)
         if self.unfinished is not None:
             self.unfinished.unlink(missing_ok=True)

@@ -12,6 +12,7 @@ from framework.advantages import gae
 from framework.agent import Agent, Mind, labels_for
 from framework.interfaces import ConstraintEnv, PolicyInput, Rollout, Timestep, Values
 from framework.interfaces.types import flatten, stack, take
+from framework.resume import named, pack, part, unpack
 from framework.schema import Training
 from framework.tally import Tally
 
@@ -26,6 +27,19 @@ class Collector:
         self.tally = Tally.empty(env.rows, env.spec.constraints)
         self.now = env.reset()
         self.inputs, self.mind = self._perceive(self.now, agent.fresh_mind(), agent.no_action())
+
+    def state(self) -> dict[str, Tensor]:
+        """What was seen last and what the agent carries along, for a checkpoint."""
+        carried = pack(self.now, "now") | pack(self.inputs, "inputs") | pack(self.mind, "mind")
+        return carried | named("tally", self.tally.tensors()) | {"actions": self.generator.get_state()}
+
+    def restore(self, tensors: dict[str, Tensor]) -> None:
+        """Undo of ``state``; the env is restored by itself."""
+        self.now = unpack(self.now, tensors, "now")
+        self.inputs = unpack(self.inputs, tensors, "inputs")
+        self.mind = unpack(self.mind, tensors, "mind")
+        self.tally = Tally(**part("tally", tensors))
+        self.generator.set_state(tensors["actions"])
 
     def _perceive(self, now: Timestep, mind: Mind, last_action: Tensor) -> tuple[PolicyInput, Mind]:
         labels = labels_for(self.agent.interpreter, self.env)

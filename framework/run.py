@@ -6,10 +6,14 @@ Exit codes: 0 all done, 1 some run failed, 2 the user's mistake.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import fnmatch
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Console
@@ -36,7 +40,8 @@ def main(argv: list[str] | None = None) -> int:
     options = _parser().parse_intermixed_args(argv)
     console, errors = _console(), Console(stderr=True, highlight=False, soft_wrap=True)
     try:
-        return _main(options, console)
+        with _sigterm_like_ctrl_c():
+            return _main(options, console)
     except UserError as error:
         for problem in error.problems:
             errors.print(str(problem), markup=False)
@@ -44,8 +49,21 @@ def main(argv: list[str] | None = None) -> int:
             errors.print(f"{len(error.problems)} problems; nothing was run", style="bold")
         return MISTAKE
     except KeyboardInterrupt:
-        errors.print("stopped; finished runs are kept. The same command goes on with the rest.")
+        errors.print("stopped; what was running is saved. The same command goes on from there.")
         return FAILED
+
+
+@contextlib.contextmanager
+def _sigterm_like_ctrl_c() -> Iterator[None]:
+    """Both mean: save, then stop. (Only the main thread can hear signals.)"""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _console() -> Console:
@@ -67,6 +85,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", metavar="PATTERN", help="only cells whose name matches, e.g. 'polco*' or 'masks/*'")
     parser.add_argument("--runs-dir", type=Path, default=Path("runs"), metavar="DIR", help="default: runs/")
     parser.add_argument("--workers", type=int, default=None, metavar="N", help="processes; default: one per core")
+    stopped = "runs that were stopped: go on if the code is the same (default), anyway, or start over"
+    parser.add_argument("--resume", choices=("same", "anyway", "fresh"), default="same", help=stopped)
     parser.add_argument("--yes", action="store_true", help="run a very large grid without asking")
     parser.add_argument("--quiet", action="store_true", help="no progress, only the table")
     return parser
@@ -94,7 +114,8 @@ def _main(options: argparse.Namespace, console: Console) -> int:
     for origin in study.host.external:
         console.print(f"plugin code: {origin}", markup=False)
     with Display(study, console, options.quiet) as display:
-        outcome = launch(study.runs, options.runs_dir, study.host, study.plugins, workers, display.watch)
+        outcome = launch(study.runs, options.runs_dir, study.host, study.plugins, workers, display.watch,
+                         options.resume)  # fmt: skip
     return _finish(study, outcome, options.runs_dir, console)
 
 
@@ -218,8 +239,8 @@ def _finish(study: Study, outcome: Outcome, runs_dir: Path, console: Console) ->
     console.print(", ".join(parts) + (f"; tables in {where}" if where else ""))
     labels = {run.id: ", ".join(run.labels) + f" (seed {run.seed})" for run in study.runs}
     for run_id, error in outcome.failed.items():
-        console.print(f"failed: {labels[run_id]}: {error}", style="red", markup=False)
-        console.print(f"        log: {runs_dir / 'cells' / run_id / 'log.txt'}", markup=False)
+        console.print(f"failed: {labels[run_id]}: {error}", style="red", markup=False, soft_wrap=True)
+        console.print(f"        log: {runs_dir / 'cells' / run_id / 'log.txt'}", markup=False, soft_wrap=True)
     return FAILED if outcome.failed else OK
 
 

@@ -18,11 +18,13 @@ from framework.cell import Cell, ExamSpec, RunSpec, class_of
 from framework.evaluator import Result, evaluate
 from framework.hookspecs import RunInfo
 from framework.interfaces import ConstraintEnv, ConstraintInterpreter
+from framework.lock import held
 from framework.logger import RunLog
 from framework.plugin_manager import PluginHost
 from framework.progress_types import Progress
 from framework.provenance import provenance
 from framework.reading import learn_to_read
+from framework.resume import Resume, Saver
 from framework.scoring import score
 from framework.seeding import derive, generator
 from framework.trainer import Trainer
@@ -86,6 +88,12 @@ def learn_interpreter(run: RunSpec, runs: Path, host: PluginHost, progress: Prog
     file = interpreter_file(runs, run, host)
     if file.is_file() or run.cell.training.interpreter.when == "together":
         return
+    with held(file.with_name(f".{file.name}.lock")):
+        if not file.is_file():  # somebody else may have made it meanwhile
+            _learn_interpreter(run, file, host, progress)
+
+
+def _learn_interpreter(run: RunSpec, file: Path, host: PluginHost, progress: Progress | None) -> None:
     seed = reading_seed(run)
     settings = run.cell.training.interpreter
     env = build_env(run.cell, seed, host.catalog, "train", settings.rows)
@@ -101,28 +109,60 @@ def learn_interpreter(run: RunSpec, runs: Path, host: PluginHost, progress: Prog
     env.close()
 
 
-def run_cell(run: RunSpec, runs: Path, host: PluginHost, progress: Progress | None = None) -> dict[str, Any]:
-    """All stages of one run that are not done yet; returns and stores its result."""
+def run_cell(
+    run: RunSpec, runs: Path, host: PluginHost, progress: Progress | None = None, resume: Resume = "same"
+) -> dict[str, Any]:
+    """All stages of one run that are not done yet; returns and stores its result. Goes on where it was stopped."""
     folder = run_folder(runs, run)
-    folder.mkdir(parents=True, exist_ok=True)
+    with held(folder / ".lock"):
+        return _run_cell(run, folder, runs, host, progress, resume)
+
+
+def _run_cell(
+    run: RunSpec, folder: Path, runs: Path, host: PluginHost, progress: Progress | None, resume: Resume
+) -> dict[str, Any]:
     info = RunInfo(run.id, run.labels, folder, run.as_dict())
     if not is_trained(folder):
         record = {"id": run.id, "labels": run.labels, "config": run.as_dict(), "provenance": provenance()}
         checkpoint.write_json(folder / "run.json", record)
         learn_interpreter(run, runs, host, progress)
-        with logged(info, host, progress) as log:
-            checkpoint.write_json(folder / "result.json", _train(run, runs, host, log))
+        course = Course(folder, run.id, resume)
+        with logged(info, host, progress, course.step) as log:
+            checkpoint.write_json(folder / "result.json", _train(run, runs, host, log, course))
+        course.saver.clear()
     for exam in run.exams:
         there = exam_folder(runs, run, exam)
         if not is_trained(there):
             there.mkdir(parents=True, exist_ok=True)
-            with logged(dataclasses.replace(info, folder=there), host, progress) as log:
-                checkpoint.write_json(there / "result.json", _examine(run, exam, runs, host, log))
+            course = Course(there, f"{run.id}/{exam.key}", resume)
+            with logged(dataclasses.replace(info, folder=there), host, progress, course.step) as log:
+                checkpoint.write_json(there / "result.json", _examine(run, exam, runs, host, log, course))
+            course.saver.clear()
     (folder / "failure.json").unlink(missing_ok=True)
     return read_result(folder) or {}
 
 
-def _train(run: RunSpec, runs: Path, host: PluginHost, log: RunLog) -> dict[str, Any]:
+class Course:
+    """A training that may have been begun before."""
+
+    def __init__(self, folder: Path, name: str, resume: Resume) -> None:
+        self.saver = Saver(folder, name, resume)
+        self._found = self.saver.find()
+
+    @property
+    def step(self) -> int:
+        """Environment steps that are done already."""
+        return self._found[1]["step"] if self._found else 0
+
+    def finish(self, trainer: Trainer) -> None:
+        if self._found:
+            trainer.restore(*self._found)
+        trainer.train()
+        if self.step < trainer.step and trainer.saver is not None:
+            trainer.saver.save(*trainer.state())  # evaluation may take a while
+
+
+def _train(run: RunSpec, runs: Path, host: PluginHost, log: RunLog, course: Course) -> dict[str, Any]:
     """Stage 2, and stage 3 with the training reward."""
     folder, started = run_folder(runs, run), time.perf_counter()
     system = build(run.cell, run.seed, host.catalog)
@@ -130,8 +170,9 @@ def _train(run: RunSpec, runs: Path, host: PluginHost, log: RunLog) -> dict[str,
     together = run.cell.training.interpreter.when == "together" and system.interpreter.learns
     if not together:
         freeze(system.interpreter, trained)
-    trainer = Trainer(system, run.cell.training, run.seed, lambda step, m: log.update("policy", step, m), together)
-    trainer.train()
+    trainer = Trainer(system, run.cell.training, run.seed, lambda step, m: log.update("policy", step, m), together,
+                      course.saver)  # fmt: skip
+    course.finish(trainer)
     system.env.close()
     if together:
         checkpoint.save(trained, system.interpreter.state_dict(), {"run": run.as_dict()})
@@ -145,7 +186,7 @@ def _train(run: RunSpec, runs: Path, host: PluginHost, log: RunLog) -> dict[str,
     return {"id": run.id, "seed": run.seed, "summary": summary, "reading": _read(run, host, system)}
 
 
-def _examine(run: RunSpec, exam: ExamSpec, runs: Path, host: PluginHost, log: RunLog) -> dict[str, Any]:
+def _examine(run: RunSpec, exam: ExamSpec, runs: Path, host: PluginHost, log: RunLog, course: Course) -> dict[str, Any]:
     """Stage 3 in another env: the trained policy, fine-tuned there if the evaluation says so, the same interpreter."""
     folder, there, started = run_folder(runs, run), exam_folder(runs, run, exam), time.perf_counter()
     cell = dataclasses.replace(run.cell, env=exam.env)
@@ -157,8 +198,8 @@ def _examine(run: RunSpec, exam: ExamSpec, runs: Path, host: PluginHost, log: Ru
     if exam.finetune and system.optimizer.learns:
         training = dataclasses.replace(cell.training, steps=exam.finetune)
         seed = derive(run.seed, "finetune", exam.key)
-        trainer = Trainer(system, training, seed, lambda step, m: log.update("finetune", step, m))
-        trainer.train()
+        trainer = Trainer(system, training, seed, lambda step, m: log.update("finetune", step, m), saver=course.saver)
+        course.finish(trainer)
         regret = trainer.regret()
         checkpoint.save(there / "policy.safetensors", system.policy.state_dict(), {"run": run.id})
     system.env.close()
@@ -170,9 +211,9 @@ def _examine(run: RunSpec, exam: ExamSpec, runs: Path, host: PluginHost, log: Ru
 
 
 @contextlib.contextmanager
-def logged(info: RunInfo, host: PluginHost, progress: Progress | None) -> Iterator[RunLog]:
+def logged(info: RunInfo, host: PluginHost, progress: Progress | None, until: int = 0) -> Iterator[RunLog]:
     """A log that is told how it ended."""
-    log = RunLog(info, host, progress)
+    log = RunLog(info, host, progress, until)
     try:
         yield log
     except BaseException as error:

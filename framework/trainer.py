@@ -11,13 +11,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from framework.agent import Agent
 from framework.builder import System
 from framework.checkpoint import parameters_finite
 from framework.interfaces import Episodes, Rollout
+from framework.resume import Saver, named, part
 from framework.rollout import Collector
 from framework.schema import Training
 from framework.seeding import generator
@@ -35,7 +38,9 @@ class Diverged(RuntimeError):
 class Trainer:
     """Stage 2: the policy learns, as a rule with the interpreter frozen."""
 
-    def __init__(self, system: System, training: Training, seed: int, log: Log, tutored: bool = False) -> None:
+    def __init__(
+        self, system: System, training: Training, seed: int, log: Log, tutored: bool = False, saver: Saver | None = None
+    ) -> None:
         self.system = system
         self.training = training
         self.log = log
@@ -48,9 +53,10 @@ class Trainer:
         if tutored:
             self.tutor = Tutor(system.interpreter, system.env, training, seed)
             self.collector.watch = self.tutor.watch
+        self.saver = saver
 
     def train(self) -> None:
-        """Until ``training.steps`` environment steps are done."""
+        """Until ``training.steps`` environment steps are done; goes on from where it was restored to."""
         while self.step < self.training.steps:
             started = time.perf_counter()
             rollout = self.collector.collect()
@@ -67,6 +73,33 @@ class Trainer:
             self._episodes += len(episodes)
             self._violation += float(episodes.violation.sum())
             self.log(self.step, describe(episodes) | metrics | timing)
+            if self.saver is not None and self.saver.due():
+                self.saver.save(*self.state())
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """All that the rest of the training depends on."""
+        system = self.system
+        tensors = named("policy", system.policy.state_dict()) | named("optimizer", system.optimizer.state_dict())
+        tensors |= named("env", system.env.state_dict()) | named("collector", self.collector.state())
+        tensors["torch"] = torch.get_rng_state()
+        if self.tutor is not None:
+            tensors |= named("tutor", self.tutor.state_dict())
+        counters = {"step": self.step, "dropped": self.dropped}
+        return tensors, counters | {"episodes": self._episodes, "violation": self._violation}
+
+    def restore(self, tensors: dict[str, Tensor], counters: dict[str, Any]) -> None:
+        """Undo of ``state``, on a trainer that was built the same way."""
+        system = self.system
+        system.policy.load_state_dict(part("policy", tensors))
+        system.optimizer.load_state_dict(part("optimizer", tensors))
+        system.env.load_state_dict(part("env", tensors))
+        if self.tutor is not None:
+            self.tutor.load_state_dict(part("tutor", tensors))
+            self.collector.agent.read()
+        self.collector.restore(part("collector", tensors))
+        torch.set_rng_state(tensors["torch"])
+        self.step, self.dropped = counters["step"], counters["dropped"]
+        self._episodes, self._violation = counters["episodes"], counters["violation"]
 
     def _teach(self) -> dict[str, float]:
         """Only if the interpreter learns beside the policy."""

@@ -8,9 +8,18 @@ were booked: wrong at first, and on the move all along. That is the point of the
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
-from framework.interfaces import ConstraintEnv, ConstraintInterpreter, Metrics, Timestep
+from framework.interfaces import (
+    ConstraintEnv,
+    ConstraintInterpreter,
+    Metrics,
+    Timestep,
+    adam_tensors,
+    load_adam_tensors,
+)
 from framework.reading import Batches, reading_loss
+from framework.resume import named, part
 from framework.schema import Training
 from framework.seeding import generator
 from framework.walks import Diary
@@ -29,6 +38,16 @@ class Tutor:
 
     def watch(self, now: Timestep) -> None:
         self.diary.write(now)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Between two updates, when the diary is empty."""
+        tensors = named("interpreter", self.interpreter.state_dict()) | named("adam", adam_tensors(self.adam))
+        return tensors | {"stream": self.stream.get_state()}
+
+    def load_state_dict(self, tensors: dict[str, Tensor]) -> None:
+        self.interpreter.load_state_dict(part("interpreter", tensors))
+        load_adam_tensors(self.adam, part("adam", tensors))
+        self.stream.set_state(tensors["stream"])
 
     def teach(self) -> Metrics:
         """This update's gradient steps. The diary starts anew."""

@@ -1,0 +1,166 @@
+"""A run that is killed and started again ends as one that was never killed: metrics, weights, report."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from framework import checkpoint
+from framework.resume import Saver, pack, unpack
+from framework.run import MISTAKE, OK, main
+
+REGISTRY = """
+study: long
+training: {steps: 16_000, batch: 400, rows: 10, interpreter: {iterations: 40, batch: 64, steps: 2_000, check_every: 5},
+           evaluation: {episodes: 20, reading_steps: 100}}
+components:
+  envs:
+    small: {plugin: hazardworld_grid, train_maps: 30, eval_maps: 20, max_steps: 40}
+experiments:
+  polco: {env: small, interpreter: lstm, policy: polco_grid, optimizer: pcpo}
+  ppo: {env: small, interpreter: oracle, policy: fusion_grid, optimizer: ppo_lagrangian}
+  together:
+    {env: small, interpreter: lstm, policy: polco_grid, optimizer: cpo, training: {interpreter: {when: together}}}
+evaluations:
+  transfer: {env: {reward: transfer}, finetune: 4_000}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("registry.yaml").write_text(REGISTRY)
+    return tmp_path
+
+
+def start(runs: str) -> subprocess.Popen[str]:
+    words = [sys.executable, "-m", "framework.run", "registry.yaml", "--runs-dir", runs, "--workers", "2", "--quiet"]
+    return subprocess.Popen(
+        words,
+        env=os.environ | {"HEED_SAVE_EVERY": "0.2", "PYTHONPATH": str(Path(__file__).parent.parent)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def lines(runs: str) -> int:
+    return sum(len(file.read_bytes().splitlines()) for file in Path(runs).rglob("metrics.jsonl"))
+
+
+def traces(runs: str) -> dict[str, bytes]:
+    """All that must be the same. (result.json also says how many seconds it took.)"""
+    root = Path(runs)
+    kinds = (
+        "metrics.jsonl",
+        "policy.safetensors",
+        "evaluation.safetensors",
+        "*.csv",
+        "*.svg",
+        "interpreter*.safetensors",
+    )
+    return {str(f.relative_to(root)): f.read_bytes() for kind in kinds for f in sorted(root.rglob(kind))}
+
+
+def test_killed_again_and_again_ends_the_same(folder):
+    """SIGKILL to the whole group, at moments of no one's choosing, with work done in between."""
+    whole = start("whole")
+    assert whole.wait(timeout=300) == OK, whole.stdout.read()
+    kills = 0
+    for extra in (5, 12, 9, 20, 7, 15):
+        job, before, deadline = start("killed"), lines("killed"), time.monotonic() + 120
+        while job.poll() is None and lines("killed") < before + extra and time.monotonic() < deadline:
+            time.sleep(0.05)
+        if job.poll() is not None:
+            break
+        os.killpg(job.pid, signal.SIGKILL)
+        job.wait()
+        kills += 1
+    assert kills >= 3
+    job = start("killed")
+    assert job.wait(timeout=300) == OK, job.stdout.read()
+    expected, found = traces("whole"), traces("killed")
+    assert set(expected) == set(found)
+    different = [name for name in expected if expected[name] != found[name]]
+    assert not different
+    assert not list(Path("killed").rglob("training*.safetensors")), "nothing half-done is left"
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_asked_to_stop_it_saves_and_says_how_to_go_on(folder, how):
+    job, deadline = start("runs"), time.monotonic() + 120
+    while lines("runs") < 5 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    job.send_signal(how)
+    out, _ = job.communicate(timeout=60)
+    assert job.returncode == 1
+    assert "what was running is saved. The same command goes on from there." in out
+    assert "Traceback" not in out
+    saved = list(Path("runs").rglob("training.safetensors"))
+    assert saved
+    _, meta = checkpoint.load(saved[0])
+    assert meta["step"] == max(json.loads(line)["step"] for line in (saved[0].parent / "metrics.jsonl").open())
+
+
+def saved_run(folder: Path) -> Path:
+    """A run that was stopped half-way, by hand: its save says another commit."""
+    assert main(["registry.yaml", "--only", "ppo", "--workers", "1", "--quiet", "training.steps=4_000"]) == OK
+    (run,) = Path("runs/cells").iterdir()
+    (run / "result.json").unlink()
+    return run
+
+
+def test_a_save_of_other_code_is_refused_unless_told_otherwise(folder, capsys, monkeypatch):
+    run = saved_run(folder)
+    saver = Saver(run, run.name)
+    monkeypatch.setattr("framework.resume._code", lambda: {"heed": "0", "commit": "older"})
+    saver.save({"x": torch.ones(2)}, {"step": 400})
+    monkeypatch.undo()
+    os.chdir(folder)
+    words = ["registry.yaml", "--only", "ppo", "--workers", "1", "--quiet", "training.steps=4_000"]
+    assert main(words) == 1
+    out = capsys.readouterr().out
+    assert "was saved with heed '0'" in out
+    assert "commit 'older'" in out
+    assert "--resume anyway goes on all the same, --resume fresh starts over" in out
+    assert main([*words, "--resume", "fresh"]) == OK
+
+
+def test_a_damaged_save_is_named_and_the_one_before_is_used(tmp_path, capsys):
+    saver = Saver(tmp_path, "run")
+    saver.save({"x": torch.zeros(3)}, {"step": 1})
+    saver.save({"x": torch.ones(3)}, {"step": 2})
+    data = bytearray(saver.file.read_bytes())
+    data[-1] ^= 1
+    saver.file.write_bytes(data)
+    tensors, meta = saver.find()
+    assert meta["step"] == 1
+    assert torch.equal(tensors["x"], torch.zeros(3))
+    assert "its checksum does not fit its content" in capsys.readouterr().err
+    saver.before.write_bytes(b"")
+    assert saver.find() is None
+
+
+def test_pack_and_unpack():
+    value = (torch.arange(3), (torch.ones(2, dtype=torch.bool),), None)
+    tensors = pack(value, "v")
+    assert set(tensors) == {"v.0", "v.1.0"}
+    back = unpack((torch.zeros(3), (torch.zeros(2),), None), tensors, "v")
+    assert torch.equal(back[0], value[0])
+    assert back[1][0].dtype == torch.bool
+    assert back[2] is None
+
+
+def test_check_reports_a_bad_choice(folder, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["registry.yaml", "--resume", "maybe"])
+    assert stop.value.code == MISTAKE
