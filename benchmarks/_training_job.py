@@ -31,7 +31,7 @@ class Job:
     def __init__(self, said: dict[str, Any]) -> None:
         self.engine = said.get("engine", "ours")
         self.threads = said.get("threads", 1)
-        self.rows, self.batch = said.get("rows", 100), said.get("batch", 10_000)
+        self.rows, self.batch = said.get("rows", 200), said.get("batch", 10_000)
         self.updates, self.warm_up = said.get("updates", 5), said.get("warm_up", 2)
         self.interpreter = said.get("interpreter", "reader")
         self.policy, self.optimizer = said.get("policy", {}), said.get("optimizer", {})
