@@ -16,6 +16,7 @@ from framework.agent import felt_at, labels_for
 from framework.interfaces import ConstraintEnv, ConstraintInterpreter, InterpreterInput, Labels
 from framework.interfaces.interpreter import reset_rows
 from framework.seeding import generator
+from framework.walks import Stroll
 
 SCORES = ("cell_accuracy", "auc", "iou", "threshold_mse", "threshold_exact", "violation_auc", "confidence")
 
@@ -26,7 +27,7 @@ def score(interpreter: ConstraintInterpreter, env: ConstraintEnv, steps: int, se
     interpreter.eval()
     code = interpreter.encode(env.sentences)
     k, rows = env.spec.constraints, env.rows * env.spec.constraints
-    stream = generator(seed, "scoring")
+    stroll = Stroll(env, generator(seed, "scoring"))
     state = interpreter.initial_state(rows)
     now = env.reset()
     columns: dict[str, list[Tensor]] = {
@@ -41,11 +42,7 @@ def score(interpreter: ConstraintInterpreter, env: ConstraintEnv, steps: int, se
         seen, state = interpreter.step(inputs, state)
         sure = seen.confidence if seen.confidence is not None else torch.full((rows,), math.nan)
         now_kind, true_h = now.kind.flatten(), truth.threshold.flatten()
-        if env.spec.action.kind == "discrete":
-            action = torch.randint(env.spec.action.size, (env.rows,), generator=stream)
-        else:
-            action = torch.rand(env.rows, env.spec.action.size, generator=stream) * 2 - 1
-        now = env.step(action)
+        now = env.step(stroll.next())
         touched = now.touched.repeat_interleave(k, 0).float()
         row = {
             "mask": seen.mask.flatten(1),

@@ -9,6 +9,26 @@ from framework.agent import felt_at
 from framework.interfaces import ConstraintEnv, Metrics, Timestep, Walks
 from framework.seeding import generator
 
+KEEP = 0.95
+"""How likely a random walker with continuous actions does the same again. Fresh noise each step would get nowhere."""
+
+
+class Stroll:
+    """Random actions, row by row: independent choices, or numbers in [-1, 1] that are kept for a while."""
+
+    def __init__(self, env: ConstraintEnv, stream: torch.Generator) -> None:
+        self.action, self.rows, self.stream = env.spec.action, env.rows, stream
+        self._kept = torch.zeros(env.rows, env.spec.action.size)
+        self._fresh = torch.ones(env.rows, 1, dtype=torch.bool)
+
+    def next(self) -> Tensor:
+        if self.action.kind == "discrete":
+            return torch.randint(self.action.size, (self.rows,), generator=self.stream)
+        new = torch.rand(self.rows, self.action.size, generator=self.stream) * 2 - 1
+        self._kept = torch.where(self._fresh, new, self._kept)
+        self._fresh = torch.rand(self.rows, 1, generator=self.stream) >= KEEP
+        return self._kept
+
 
 class Diary:
     """What was seen, with the truth about it, step by step."""
@@ -41,17 +61,13 @@ def walk(env: ConstraintEnv, steps: int, seed: int) -> tuple[Walks, list[Metrics
     The paper's learning curves start with those violations: learning to read is not free either.
     """
     stream = generator(seed, "walks")
-    action, k = env.spec.action, env.spec.constraints
+    stroll, k = Stroll(env, stream), env.spec.constraints
     now = env.reset()
     diary = Diary(env)
     cost, violations = torch.zeros(env.rows, k), []
     for _ in range(max(1, steps // env.rows)):
         diary.write(now)
-        if action.kind == "discrete":
-            move = torch.randint(action.size, (env.rows,), generator=stream)
-        else:
-            move = torch.rand(env.rows, action.size, generator=stream) * 2 - 1
-        before, now = now, env.step(move)
+        before, now = now, env.step(stroll.next())
         cost = cost + now.cost
         if bool(now.done.any()):
             violations.append((cost - before.threshold).clamp(min=0).sum(-1)[now.done])

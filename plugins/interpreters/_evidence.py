@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from framework.interfaces import EnvSpec, Walks
+from framework.interfaces.interpreter import reset_rows
 from plugins.interpreters._meaning import AFTER, ALWAYS, BEFORE, Scene, scene_of
 
 LOOKS = 256
@@ -72,10 +73,11 @@ def _hypotheses(entities: int, distances: int) -> list[tuple[int, int, int, int]
 def _visited(walks: Walks, scene: Scene) -> Tensor:
     """[T, R, E] bool: entities entered so far in the episode."""
     steps = []
-    now = torch.zeros(walks.obs.shape[1], len(scene.spec.entities), dtype=torch.bool)
+    rows = walks.obs.shape[1]
+    state = scene.nothing_met(rows)
     for obs, touched, start in zip(walks.obs, walks.touched, walks.episode_start, strict=True):
-        now = (now & ~start[:, None]) | scene.entered(obs, touched)
-        steps.append(now)
+        state = scene.remember(reset_rows(state, scene.nothing_met(rows), start), obs, touched)
+        steps.append(state[0] > 0)
     return torch.stack(steps)
 
 

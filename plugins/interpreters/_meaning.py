@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from framework.interfaces import EnvSpec
+from framework.interfaces import EnvSpec, State
 
 ALWAYS, AFTER, BEFORE = range(3)
 DISTANCES = 4
@@ -62,9 +62,13 @@ class Scene(ABC):
     def near(self, obs: Tensor) -> Tensor:
         """[M, E, distances, *cells], 0 or 1: the cells that are forbidden if that entity is, within that distance."""
 
+    def nothing_met(self, rows: int) -> State:
+        """What is remembered of an episode at its start; the first tensor is [M, E], 1 for entities that were met."""
+        return (torch.zeros(rows, len(self.spec.entities)),)
+
     @abstractmethod
-    def entered(self, obs: Tensor, touched: Tensor | None) -> Tensor:
-        """[M, E] bool: entities that the agent is at."""
+    def remember(self, state: State, obs: Tensor, touched: Tensor | None) -> State:
+        """The state with what happened at this step."""
 
     def at(self, obs: Tensor) -> Tensor:
         """[M, E, *cells]: ``near`` at distance 0."""
@@ -85,11 +89,13 @@ class GridScene(Scene):
     def at(self, obs: Tensor) -> Tensor:
         return (obs[..., 0].unsqueeze(1) == _codes(self.spec.entity_codes, obs.dtype).view(-1, 1, 1)).float()
 
-    def entered(self, obs: Tensor, touched: Tensor | None) -> Tensor:
+    def remember(self, state: State, obs: Tensor, touched: Tensor | None) -> State:
+        """An entity is met when the agent stands on it."""
         if self.spec.agent_cell is None:
-            return torch.zeros(len(obs), len(self.spec.entities), dtype=torch.bool)
+            return state
         x, y = self.spec.agent_cell
-        return obs[:, x, y, 0].unsqueeze(1) == _codes(self.spec.entity_codes, obs.dtype)
+        underfoot = obs[:, x, y, 0].unsqueeze(1) == _codes(self.spec.entity_codes, obs.dtype)
+        return (torch.maximum(state[0], underfoot.float()),)
 
 
 class TableScene(Scene):
@@ -106,10 +112,17 @@ class TableScene(Scene):
     def near(self, obs: Tensor) -> Tensor:
         return self._near.expand(len(obs), -1, -1, -1, -1)
 
-    def entered(self, obs: Tensor, touched: Tensor | None) -> Tensor:
+    def nothing_met(self, rows: int) -> State:
+        (met,) = super().nothing_met(rows)
+        return met, met.clone()  # and what is being touched
+
+    def remember(self, state: State, obs: Tensor, touched: Tensor | None) -> State:
+        """An entity is met when the agent leaves it: "after you touch it" begins when the touch is over."""
         if touched is None:
-            return torch.zeros(len(obs), len(self.spec.entities), dtype=torch.bool)
-        return touched[:, :, 0] > 0
+            return state
+        met, before = state
+        now = (touched[:, :, 0] > 0).float()
+        return torch.maximum(met, before * (1 - now)), now
 
 
 def scene_of(spec: EnvSpec) -> Scene:

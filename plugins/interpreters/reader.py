@@ -132,14 +132,14 @@ class Reader(ConstraintInterpreter):
         return torch.cat([code, told], dim=-1)
 
     def initial_state(self, rows: int) -> State:
-        """Which entities were entered in this episode."""
-        return (torch.zeros(rows, len(self.spec.entities)),)
+        """Which entities were met in this episode."""
+        return self.scene.nothing_met(rows)
 
     def step(self, inputs: InterpreterInput, state: State) -> tuple[Interpretation, State]:
         code, (is_constraint, threshold, confidence) = inputs.code[:, :-3], inputs.code[:, -3:].unbind(-1)
-        visited = torch.maximum(state[0], self.scene.entered(inputs.obs, inputs.touched).float())
-        mask = expected_mask(self.slots.unpack(code), self.scene, inputs.obs, visited)
-        return Interpretation(mask * is_constraint[:, None, None], threshold, confidence), (visited,)
+        state = self.scene.remember(state, inputs.obs, inputs.touched)
+        mask = expected_mask(self.slots.unpack(code), self.scene, inputs.obs, state[0])
+        return Interpretation(mask * is_constraint[:, None, None], threshold, confidence), state
 
     def train(self, mode: bool = True) -> Reader:
         self._read = {}
