@@ -16,7 +16,7 @@ from framework.catalog import Catalog
 from framework.convert import Notes, convert, join
 from framework.errors import Problem, UserError
 from framework.interfaces.component import KINDS, Component, Kind
-from framework.schema import Training
+from framework.schema import Training, identity
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,13 @@ class Part:
     version: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        settings = dataclasses.asdict(self.config)
+        return self._with(dataclasses.asdict(self.config))
+
+    def identity(self) -> dict[str, Any]:
+        """What names it."""
+        return self._with(identity(self.config))
+
+    def _with(self, settings: dict[str, Any]) -> dict[str, Any]:
         return {"plugin": self.plugin, **settings} | ({"plugin_version": self.version} if self.version else {})
 
 
@@ -45,6 +51,10 @@ class Cell:
 
     def as_dict(self) -> dict[str, Any]:
         return {kind: getattr(self, kind).as_dict() for kind in KINDS} | {"training": dataclasses.asdict(self.training)}
+
+    def identity(self) -> dict[str, Any]:
+        """What names it."""
+        return {kind: getattr(self, kind).identity() for kind in KINDS} | {"training": identity(self.training)}
 
 
 @dataclass(frozen=True)
@@ -65,7 +75,7 @@ class ExamSpec:
     @property
     def key(self) -> str:
         """Its folder's name. The same evaluation under another name is the same evaluation."""
-        return _digest({k: v for k, v in self.as_dict().items() if k != "name"})
+        return _digest({k: v for k, v in self.as_dict().items() if k != "name"} | {"env": self.env.identity()})
 
 
 @dataclass(frozen=True)
@@ -86,7 +96,7 @@ class RunSpec:
     def id(self) -> str:
         """Readable and unique: plugins, seed, and the hash of everything that determines the run."""
         names = [getattr(self.cell, kind).plugin for kind in ("env", "interpreter", "policy", "optimizer")]
-        return "-".join([*names, f"s{self.seed}", _digest(self.as_dict())])
+        return "-".join([*names, f"s{self.seed}", _digest(self.cell.identity() | {"seed": self.seed})])
 
 
 def _digest(value: Mapping[str, Any]) -> str:

@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
 MAX_CELLS = 2_000
 """Grids larger than this ask first (or need --yes)."""
+
+
+def added_later(default: Any) -> Any:
+    """A setting that came after runs had been made without it. With its default it is not part of what names a run,
+    so those runs are still found; the default must do what was done before there was a choice."""
+    return field(default=default, metadata={"added_later": True})
+
+
+def identity(settings: Any) -> Any:
+    """Settings as plain data that name a run: all of them, but those added later only where they are in use."""
+    if is_dataclass(settings):
+        kept = [
+            f
+            for f in fields(settings)
+            if not (f.metadata.get("added_later") and getattr(settings, f.name) == f.default)
+        ]
+        return {f.name: identity(getattr(settings, f.name)) for f in kept}
+    if isinstance(settings, tuple | list):
+        return type(settings)(identity(item) for item in settings)
+    return {key: identity(item) for key, item in settings.items()} if isinstance(settings, dict) else settings
 
 
 @dataclass(frozen=True)
@@ -29,7 +49,7 @@ class InterpreterLearning:
     """Gradient steps between two looks at the held-out sentences (and two saves)."""
     patience: int = 2_000
     """Stop when that many gradient steps brought nothing on the held-out sentences."""
-    when: Literal["before", "together"] = "before"
+    when: Literal["before", "together"] = added_later("before")
     """before: stage 1 first, then the policy with the interpreter frozen (the paper). together: no stage 1; the
     ``iterations`` are spread over the updates of the policy, on what the policy meets. An ablation."""
     seed: int | None = None

@@ -25,6 +25,7 @@ from framework.progress_types import Progress
 from framework.provenance import provenance
 from framework.reading import learn_to_read
 from framework.resume import Resume, Saver
+from framework.schema import identity
 from framework.scoring import score
 from framework.seeding import derive, generator
 from framework.trainer import Trainer
@@ -62,10 +63,10 @@ def interpreter_key(run: RunSpec, host: PluginHost) -> str:
     """Equal for all runs that can share one trained interpreter: same env, interpreter, stage-1 settings, seed."""
     cell = run.cell
     skip = cast(type[ConstraintEnv], class_of(cell.env, host.catalog)).not_for_reading
-    env = {name: value for name, value in cell.env.as_dict().items() if name not in skip}
-    stage = dataclasses.asdict(cell.training.interpreter)
+    env = {name: value for name, value in cell.env.identity().items() if name not in skip}
+    stage = identity(cell.training.interpreter)
     seed = reading_seed(run)
-    parts = [env, cell.interpreter.as_dict(), stage, seed]
+    parts = [env, cell.interpreter.identity(), stage, seed]
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
     return f"{cell.interpreter.plugin}-s{seed}-{digest}"
 

@@ -230,3 +230,24 @@ def test_an_env_that_hands_out_nonsense_is_named_and_the_policy_stays_as_it_was(
     with pytest.raises((FloatingPointError, ValueError), match=message):
         collector.collect()
     assert all(torch.equal(before[name], tensor) for name, tensor in policy.state_dict().items())
+
+
+def test_a_setting_added_later_does_not_orphan_old_runs():
+    """With its default, a new setting names the same run as before there was such a setting; in use, another."""
+    from dataclasses import dataclass, field
+
+    from framework.schema import InterpreterLearning, added_later, identity
+
+    @dataclass(frozen=True)
+    class Old:
+        steps: int = 3
+        inner: InterpreterLearning = field(default_factory=InterpreterLearning)
+
+    @dataclass(frozen=True)
+    class New(Old):
+        form: str = added_later("plain")
+
+    assert identity(New()) == identity(Old())
+    assert identity(New(form="fancy")) == identity(Old()) | {"form": "fancy"}
+    assert "when" not in identity(Old())["inner"]
+    assert identity(Old(inner=InterpreterLearning(when="together")))["inner"]["when"] == "together"
