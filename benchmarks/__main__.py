@@ -37,14 +37,15 @@ def main(words: list[str] | None = None) -> int:
 
 
 def table(name: str, module: ModuleType, rows: list[tuple[str, float, str]]) -> Table:
-    """One line per row; ratios stand out, and say so when they miss the module's AIM."""
+    """One line per row; ratios stand out, and say so when they miss the module's AIM (one for all, or by row)."""
     drawn = Table(title=f"{name}: {(module.__doc__ or '').strip().splitlines()[0]}", title_justify="left")
     drawn.add_column("what")
     drawn.add_column("number", justify="right")
     drawn.add_column("unit")
-    aim = getattr(module, "AIM", 0)
+    aims = getattr(module, "AIM", 0)
     for what, number, unit in rows:
         ratio = unit == "times"
+        aim = aims.get(what, 0) if isinstance(aims, dict) else aims
         note = f" (below the aim of {aim:,})" if ratio and number < aim else ""
         drawn.add_row(what, f"{number:,.0f}" if number >= 100 else f"{number:,.3g}", unit + note, style="bold" * ratio)
     return drawn

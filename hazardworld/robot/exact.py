@@ -15,9 +15,8 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from hazardworld.robot.gremlin import targets
 from hazardworld.robot.layout import Layouts
-from hazardworld.robot.model import Blueprint, physics_xml
+from hazardworld.robot.model import Blueprint, physics_xml, targets
 from hazardworld.robot.rows import RobotEngine
 from hazardworld.robot.things import GREMLINS, STEPS
 
@@ -31,6 +30,7 @@ class ExactEngine(RobotEngine):
     def __init__(self, layouts: Layouts, rows: int, **settings: Any) -> None:
         super().__init__(layouts, rows, **settings)
         self._blueprint = Blueprint(physics_xml(layouts), layouts.counts)
+        self._blueprint.check(layouts, 0)
         self._models = [copy.copy(self._blueprint.model) for _ in range(rows)]
         self._data = [mujoco.MjData(model) for model in self._models]
         self._physics = np.zeros((rows, mujoco.mj_stateSize(self._blueprint.model, STATE)))

@@ -16,7 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hazardworld.robot.bodies import GREMLIN, VASE
-from hazardworld.robot.model import SOLID, WELD_POSE, Blueprint, cut
+from hazardworld.robot.model import WELD_POSE, Blueprint, cut
 from hazardworld.robot.things import BUTTONS, GREMLINS, MOST, PILLARS, RADIUS, STEPS, VASES
 
 
@@ -58,7 +58,7 @@ class Excerpt:
             body_pos=model.body_pos,
             body_quat=model.body_quat,
             sensors=data.sensordata,
-            solid=np.array([body for kind, _, body in self.blueprint.static if kind in SOLID], np.int64),
+            solid=np.array([body for _, _, body in self.blueprint.static], np.int64),
         )
 
     def run(self) -> None:

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from hazardworld.robot.bodies import GREMLIN, VASE, Bodies
 from hazardworld.robot.excerpt import Excerpt, lend, take_back
 from hazardworld.robot.free import constants, glide, sense
-from hazardworld.robot.gremlin import targets, ways
+from hazardworld.robot.gremlin import ways
 from hazardworld.robot.layout import Layouts
-from hazardworld.robot.model import physics_xml, quaternion
+from hazardworld.robot.model import physics_xml, quaternion, targets
 from hazardworld.robot.near import advance
 from hazardworld.robot.rows import RobotEngine
 from hazardworld.robot.settle import settle

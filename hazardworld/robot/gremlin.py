@@ -8,24 +8,13 @@ a micrometre after 30 control steps. That is the one thing the table leaves out.
 
 from __future__ import annotations
 
-import functools
-
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
 from hazardworld.robot.excerpt import Excerpt
-from hazardworld.robot.things import GREMLINS, RADIUS, TRAVEL
-
-
-@functools.lru_cache(maxsize=4)
-def targets(steps: int, timestep: float) -> NDArray[np.float64]:
-    """[steps, 3]: where Safety-Gymnasium puts the body that a gremlin is tied to, before each physics step.
-
-    MuJoCo adds up its time step by step, so this does too: a product would differ in the last digits.
-    """
-    time = np.add.accumulate(np.concatenate([[0.0], np.full(steps - 1, timestep)]))
-    return np.stack([TRAVEL * np.sin(time), TRAVEL * np.cos(time), np.full(steps, RADIUS[GREMLINS])], 1)
+from hazardworld.robot.model import targets
+from hazardworld.robot.things import GREMLINS, RADIUS
 
 
 def ways(excerpt: Excerpt, steps: int) -> NDArray[np.float64]:

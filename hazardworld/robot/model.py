@@ -2,12 +2,13 @@
 
 Safety-Gymnasium writes and compiles its XML at every reset. Nearly all of that time goes into textures, of which
 physics knows nothing: without them the XML compiles in two milliseconds, and a model that is compiled once can be
-re-placed on another map in a hundredth of that. ``place`` leaves the same numbers in the model that compiling would (a
+re-placed on another map in a tenth of that. ``place`` leaves the same numbers in the model that compiling would (a
 test compares).
 """
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 from xml.etree import ElementTree
 
@@ -20,8 +21,10 @@ from numpy.typing import NDArray
 from hazardworld.robot.layout import Layouts
 from hazardworld.robot.loader import load
 from hazardworld.robot.task import classes
-from hazardworld.robot.things import BUTTONS, GREMLINS, HAZARDS, KINDS, PILLARS, VASES
+from hazardworld.robot.things import BUTTONS, GREMLINS, KINDS, PILLARS, RADIUS, TRAVEL, VASES
 
+DRAWN_ONLY = ("goal", "hazard")  # discs on the floor, which nothing collides with
+UNUSED_SENSORS = ("subtreecom", "subtreelinvel", "subtreeangmom")
 MEMORY = "4M"  # for contacts; Safety-Gymnasium's setting takes 486 MB
 MOVING, SOLID = (VASES, GREMLINS), (PILLARS, BUTTONS)
 ROBOT, OTHER = -1, -2  # what a geom can be besides a thing of one of the kinds
@@ -29,7 +32,7 @@ WELD_POSE = slice(3, 10)  # where the relative pose stands in the data of a weld
 
 
 def physics_xml(layouts: Layouts, map_index: int = 0) -> str:
-    """What Safety-Gymnasium would compile for a map, without textures and materials."""
+    """What Safety-Gymnasium would compile for a map, without what neither moves nor is in the way nor is observed."""
 
     class PhysicsWorld(load().World):  # type: ignore[misc]
         """World.build sets ``xml_string`` and compiles what it then reads from there."""
@@ -44,10 +47,17 @@ def physics_xml(layouts: Layouts, map_index: int = 0) -> str:
         def xml_string(self, text: str | None) -> None:
             if text is None:
                 return
-            del self.xml["mujoco"]["asset"]
-            self.xml["mujoco"]["size"] = {"@memory": MEMORY}
-            for geom in self.xml["mujoco"]["worldbody"]["geom"]:
+            world = self.xml["mujoco"]
+            floor = world["worldbody"]
+            floor["body"] = [body for body in floor["body"] if not body["@name"].startswith(DRAWN_ONLY)]
+            for part in (floor, floor["body"][0]):
+                del part["camera"]
+            for geom in floor["geom"]:
                 del geom["@material"]
+            for sensor in UNUSED_SENSORS:
+                del world["sensor"][sensor]
+            del floor["light"], world["asset"]
+            world["size"] = {"@memory": MEMORY}
             self._text = xmltodict.unparse(self.xml)
 
     task = classes().Task(layouts, 1, 1)
@@ -59,10 +69,7 @@ def physics_xml(layouts: Layouts, map_index: int = 0) -> str:
 
 
 def cut(xml: str, counts: tuple[int, ...]) -> str:
-    """The same world with fewer things, the robot's frame at the origin, and neither hazards nor a goal.
-
-    Hazards and goals are only drawn on the floor: no motion depends on them.
-    """
+    """The same world with fewer things, and with the robot's frame at the origin."""
     tree = ElementTree.fromstring(xml)
     floor = tree.find("worldbody")
     ties = tree.find("equality")
@@ -94,16 +101,14 @@ class Blueprint:
     def __init__(self, xml: str, counts: tuple[int, ...]) -> None:
         self.model = mujoco.MjModel.from_xml_string(xml)
         self.robot = self._body("agent")
-        self.goal = self._body("goal")  # -1 when it was cut away
-        self.static = [(k, i, self._body(body_names(k, i)[0])) for k in (HAZARDS, *SOLID) for i in range(counts[k])]
-        self.static = [(kind, i, body) for kind, i, body in self.static if body >= 0]
+        self.static = [(k, i, self._body(body_names(k, i)[0])) for k in SOLID for i in range(counts[k])]
         self.moving = [(k, i, self._body(body_names(k, i)[0])) for k in MOVING for i in range(counts[k])]
         self.mocap = [self._body(body_names(GREMLINS, i)[1]) for i in range(counts[GREMLINS])]
         names = [self.model.geom(g).name for g in range(self.model.ngeom)]
         self._kind_of = np.array([_kind(name) for name in names], np.int64)
 
     def _body(self, name: str) -> int:
-        return int(mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_BODY, name))
+        return int(self.model.body(name).id)
 
     def place(self, model: Any, data: Any, layouts: Layouts, m: int) -> None:
         """Put map m into a copy of the model, and start its data afresh."""
@@ -121,19 +126,37 @@ class Blueprint:
             geom = model.body_geomadr[body]  # never collides; where it is drawn
             model.geom_pos[geom, :2] = layouts.things[m, GREMLINS, i, :2]
             model.geom_quat[geom] = quaternion(layouts.things[m, GREMLINS, i, 2])
-        self.set_goal(model, layouts.goals[m, 0])
         model.eq_data[:, WELD_POSE] = 0  # a pose of zeros is filled in anew from the places of both bodies
         mujoco.mj_resetData(model, data)  # mj_setConst takes the poses of mocap bodies from the data
         mujoco.mj_setConst(model, data)
         mujoco.mj_resetData(model, data)
 
-    def set_goal(self, model: Any, xy: NDArray[np.float64]) -> None:
-        model.body_pos[self.goal, :2] = xy
+    def check(self, layouts: Layouts, m: int) -> None:
+        """Placing map m, for which the model was compiled, must give the compiled model back."""
+        model = copy.copy(self.model)
+        data = mujoco.MjData(model)
+        data.mocap_pos[:] = 1.0  # as if left over from an episode
+        self.place(model, data, layouts, m)
+        for name in ("qpos0", "body_pos", "body_quat", "eq_data", "body_invweight0", "dof_invweight0", "dof_M0"):
+            if not np.array_equal(getattr(model, name), getattr(self.model, name)):
+                raise RuntimeError(
+                    f"MuJoCo {mujoco.__version__} does not re-place a model as 3.3.7 does ({name} is not what "
+                    "compiling gives): `pip install mujoco==3.3.7`"
+                )
 
     def touching(self, data: Any) -> NDArray[np.bool_]:
         """[5]: of which kinds the data has a contact with the robot. Hazards never have one."""
         found: NDArray[np.bool_] = _touched(data.contact.geom, self._kind_of)
         return found
+
+
+def targets(steps: int, timestep: float) -> NDArray[np.float64]:
+    """[steps, 3]: where Safety-Gymnasium puts the body that a gremlin is tied to, before each physics step.
+
+    MuJoCo adds up its time step by step, so this does too: a product would differ in the last digits.
+    """
+    time = np.add.accumulate(np.concatenate([[0.0], np.full(steps - 1, timestep)]))
+    return np.stack([TRAVEL * np.sin(time), TRAVEL * np.cos(time), np.full(steps, RADIUS[GREMLINS])], 1)
 
 
 def _kind(geom: str) -> int:

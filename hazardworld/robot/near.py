@@ -24,22 +24,46 @@ CIRCLE = TRAVEL + 2 * BALL_OF_BOX + 0.1  # a vase further than this from a greml
 
 
 @njit(cache=True)
-def _gather(n, k, counts, things, bodies):  # type: ignore[no-untyped-def]
-    """Bits (4 * kind + i) of what MuJoCo has to know: near the robot, astir, or near something of these that moves."""
+def _stirs(n, counts, bodies):  # type: ignore[no-untyped-def]
+    """Bits (4 * kind + i) of what is in motion by itself."""
+    bits = np.int64(0)
+    for i in range(counts[VASES]):
+        bits |= np.int64(bodies.astir[n, VASE, i]) << (MOST * VASES + i)
+    for j in range(counts[GREMLINS]):
+        bits |= np.int64(bodies.astir[n, GREMLIN, j]) << (MOST * GREMLINS + j)
+    return bits
+
+
+@njit(cache=True)
+def _meetings(n, first, k, counts, things, bodies, ways):  # type: ignore[no-untyped-def]
+    """Bits of vases and gremlins that come near each other: a vase has been pushed onto a gremlin's way."""
+    bits = np.int64(0)
+    for i in range(counts[VASES]):
+        pose = bodies.thing_place[n, VASE, i]
+        for j in range(counts[GREMLINS]):
+            dx, dy = things[GREMLINS, j, 0] - pose[0], things[GREMLINS, j, 1] - pose[1]
+            if dx * dx + dy * dy > CIRCLE * CIRCLE:
+                continue
+            for step in (first, first + STEPS):
+                x, y = dx + ways[step, 0], dy + ways[step, 1]
+                far = 2 * BALL_OF_BOX + k[STEP] * STEPS * math.hypot(ways[step, 3], ways[step, 4])
+                if x * x + y * y < far * far:
+                    bits |= 1 << (MOST * VASES + i) | 1 << (MOST * GREMLINS + j)
+    return bits
+
+
+@njit(cache=True)
+def _gather(n, fresh, k, counts, things, bodies):  # type: ignore[no-untyped-def]
+    """Bits of what MuJoCo has to know: ``fresh`` to begin with, what is near the robot, what is near any of these."""
     span = k[STEP] * STEPS
     place, speed = bodies.place[n], bodies.speed[n]
     robot = math.sqrt(speed[0] ** 2 + speed[1] ** 2)
-    chosen, fresh = np.int64(0), np.int64(0)
+    chosen = np.int64(0)
     for kind in range(VASES, GREMLINS + 1):
         for i in range(counts[kind]):
             x, y, own = whereabouts(n, kind, i, things, bodies)
             far = HULL + reach(kind) + span * (robot + own + GUST) + SLACK
-            stirs = False
-            if kind == VASES:
-                stirs = bodies.astir[n, VASE, i]
-            elif kind == GREMLINS:
-                stirs = bodies.astir[n, GREMLIN, i]
-            if stirs or (x - place[0]) ** 2 + (y - place[1]) ** 2 < far * far:
+            if (x - place[0]) ** 2 + (y - place[1]) ** 2 < far * far:
                 fresh |= 1 << (MOST * kind + i)
     while fresh:
         chosen |= fresh
@@ -59,29 +83,6 @@ def _gather(n, k, counts, things, bodies):  # type: ignore[no-untyped-def]
                             found |= 1 << (MOST * other + j)
         fresh = found
     return chosen
-
-
-@njit(cache=True)
-def _things_meet(n, first, k, counts, things, bodies, ways):  # type: ignore[no-untyped-def]
-    """Whether something stirs, or a gremlin comes near a vase; both only after the robot has pushed something."""
-    for i in range(counts[VASES]):
-        if bodies.astir[n, VASE, i]:
-            return True
-    for j in range(counts[GREMLINS]):
-        if bodies.astir[n, GREMLIN, j]:
-            return True
-    for i in range(counts[VASES]):
-        pose = bodies.thing_place[n, VASE, i]
-        for j in range(counts[GREMLINS]):
-            dx, dy = things[GREMLINS, j, 0] - pose[0], things[GREMLINS, j, 1] - pose[1]
-            if dx * dx + dy * dy > CIRCLE * CIRCLE:
-                continue
-            for step in (first, first + STEPS):
-                x, y = dx + ways[step, 0], dy + ways[step, 1]
-                far = 2 * BALL_OF_BOX + k[STEP] * STEPS * math.hypot(ways[step, 3], ways[step, 4])
-                if x * x + y * y < far * far:
-                    return True
-    return False
 
 
 @njit(cache=True)
@@ -130,10 +131,9 @@ def advance(rows, actions, k, counts, layouts, maps, clock, ways, bodies, pose, 
         first, things = clock[n, 0] * STEPS, layouts[maps[n]]
         for axis in range(3):
             place[axis], speed[axis], warm[axis] = bodies.place[n, axis], bodies.speed[n, axis], bodies.warm[n, axis]
-        if _things_meet(n, first, k, counts, things, bodies, ways) or not _glide_free(
-            n, first, k, counts, things, ways, actions[n], bodies, place, speed, warm
-        ):
-            needed[n] = _gather(n, k, counts, things, bodies)
+        going = _stirs(n, counts, bodies) | _meetings(n, first, k, counts, things, bodies, ways)
+        if going or not _glide_free(n, first, k, counts, things, ways, actions[n], bodies, place, speed, warm):
+            needed[n] = _gather(n, going, k, counts, things, bodies)
             continue
         needed[n] = -1
         for axis in range(3):
