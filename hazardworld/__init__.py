@@ -1,4 +1,4 @@
-"""HazardWorld-grid and LavaWall: grid worlds whose rules are sentences.
+"""HazardWorld-grid, HazardWorld-robot and LavaWall: worlds whose rules are sentences.
 
 The benchmark by itself: nothing here knows the Heed framework. ``import hazardworld`` registers the Gymnasium ids;
 ``hazardworld.engine`` steps thousands of the same worlds at once, and a test holds the two to the same behaviour.
@@ -13,6 +13,9 @@ IDS: dict[str, tuple[str, dict[str, str]]] = {
     "HazardWorld-Relational-v0": ("hazardworld.reference:HazardWorldEnv", {"kind": "relational"}),
     "HazardWorld-Sequential-v0": ("hazardworld.reference:HazardWorldEnv", {"kind": "sequential"}),
     "LavaWall-v0": ("hazardworld.reference:LavaWallEnv", {}),
+    "HazardWorld-Robot-Budgetary-v0": ("hazardworld.robot.environment:HazardWorldRobotEnv", {"kind": "budgetary"}),
+    "HazardWorld-Robot-Relational-v0": ("hazardworld.robot.environment:HazardWorldRobotEnv", {"kind": "relational"}),
+    "HazardWorld-Robot-Sequential-v0": ("hazardworld.robot.environment:HazardWorldRobotEnv", {"kind": "sequential"}),
 }
 
 

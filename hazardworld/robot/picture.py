@@ -8,6 +8,7 @@ crossed squares.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,7 @@ COLORS = {
     BUTTONS: (255, 140, 0),
     GREMLINS: (130, 20, 220),
 }
+FORBIDDEN, RING = (215, 30, 30), 0.05
 MARGIN = 0.4  # metres shown around the floor
 SMOOTH = 3  # drawn this much larger, then reduced
 
@@ -72,8 +74,11 @@ class _Pen:
                 self.draw.line((*corners[one], *corners[other]), INK, self.line)
 
 
-def draw(scene: Scene, size: int = 256) -> NDArray[np.uint8]:
-    """[size, size, 3] RGB. Shows the floor; more when the robot has left it."""
+def draw(scene: Scene, size: int = 256, forbidden: Sequence[tuple[int, float]] = ()) -> NDArray[np.uint8]:
+    """[size, size, 3] RGB. Shows the floor; more when the robot has left it.
+
+    ``forbidden``: (kind, metres) that are ringed in red, at the distance that the robot's rim must keep.
+    """
     x, y, heading = scene.robot
     pen = _Pen(size, max(EXTENT, abs(x), abs(y)) + MARGIN)
     for row in range(8):
@@ -88,6 +93,10 @@ def draw(scene: Scene, size: int = 256) -> NDArray[np.uint8]:
         for thing_x, thing_y, turn in scene.things[kind]:
             if not math.isnan(thing_x):
                 _thing(pen, kind, thing_x, thing_y, turn)
+    for kind, metres in forbidden:
+        for thing_x, thing_y, _ in scene.things[kind]:
+            if not math.isnan(thing_x):
+                pen.disc(thing_x, thing_y, float(RADIUS[kind]) + max(metres, RING), (*FORBIDDEN, 45), FORBIDDEN)
     pen.box(x, y, heading, 0.05, ARROW, ahead=0.1)
     pen.disc(x, y, ROBOT_RADIUS, ROBOT)
     return np.asarray(pen.image.reduce(SMOOTH))

@@ -89,6 +89,11 @@ class RobotEngine(ABC):
         self._done[:] = True
         return self.step(np.zeros((self.rows, 2)))
 
+    def begin_again(self) -> RobotStep:
+        """Every row starts its next episode, finished or not."""
+        self._done[:] = True
+        return self.step(np.zeros((self.rows, 2)))
+
     def step(self, actions: NDArray[np.floating]) -> RobotStep:
         """Move every row; actions [N, 2] beyond [-1, 1] are clipped. The arrays are overwritten by the next step."""
         actions = self._checked(actions)

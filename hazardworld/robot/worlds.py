@@ -102,6 +102,10 @@ class RobotWorlds:
         self._episodes[:] = 0
         return self._show(self.engine.reset())
 
+    def begin_again(self) -> WorldStep:
+        """All rows start their next episode now, finished or not."""
+        return self._show(self.engine.begin_again())
+
     def step(self, actions: NDArray[np.floating]) -> WorldStep:
         return self._show(self.engine.step(actions))
 
