@@ -89,7 +89,7 @@ class RobotWorlds:
             order="random" if split == "train" else "sequential",
             seed=seed,
         )
-        self._key, self._sequential = key_of(seed, 1), split == "eval"
+        self._key, self._sequential = np.array([key_of(seed, 1)], np.uint64), split == "eval"
         self._episodes = np.zeros(rows, np.int64)
         self._text = np.zeros((rows, constraints), np.int64)
         self._now = np.zeros((rows, constraints), np.int64)  # class ids
@@ -153,7 +153,7 @@ class RobotWorlds:
         self._episodes[n] += 1
         self._now[n], self._met[n], self._touching[n] = self.classes[m], False, False
         for k, class_id in enumerate(self.classes[m]):
-            draw = int(derive(np.uint64(derive(self._key, number)), k)) % int(self.table.count[class_id])
+            draw = int(derive(np.uint64(derive(self._key[0], number)), k)) % int(self.table.count[class_id])
             self._text[n, k] = self.table.start[class_id] + draw
 
     def _cells(self, step: RobotStep) -> NDArray[np.bool_]:
@@ -201,7 +201,7 @@ class RobotWorlds:
         self.engine.restore(engine)
 
 
-_STATE = ("episodes", "text", "now", "touching", "met", "distance", "way")
+_STATE = ("key", "episodes", "text", "now", "touching", "met", "distance", "way")
 _CLASSES = all_classes(ROBOT)
 _ENTITY = np.array([ROBOT.entities.index(c.entity) for c in _CLASSES], np.int64)
 _FIRST = np.array([ROBOT.entities.index(c.first) if c.first else 0 for c in _CLASSES], np.int64)
