@@ -95,6 +95,17 @@ def test_killed_again_and_again_ends_the_same(folder):
     assert not list(Path("killed").rglob("training*.safetensors")), "nothing half-done is left"
 
 
+def test_two_commands_on_one_folder_do_the_work_once(folder):
+    """Whoever comes second waits, and finds it done."""
+    jobs = [start("shared") for _ in range(2)]
+    outputs = [job.communicate(timeout=300)[0] for job in jobs]
+    assert [job.returncode for job in jobs] == [OK, OK], outputs
+    for file in Path("shared").rglob("metrics.jsonl"):
+        steps = [json.loads(line)["step"] for line in file.open()]
+        assert steps == sorted(set(steps)), "one writer, from the first step to the last"
+    assert len(list(Path("shared/cells").glob("*/result.json"))) == 3
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_asked_to_stop_it_saves_and_says_how_to_go_on(folder, how):
     job, deadline = start("runs"), time.monotonic() + 120
