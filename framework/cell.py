@@ -66,10 +66,12 @@ class ExamSpec:
     finetune: int
     episodes: int
     greedy: bool
+    soften: float = 1.0
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready; ``exam_from_dict`` is its undo."""
-        settings = {"finetune": self.finetune, "episodes": self.episodes, "greedy": self.greedy}
+        settings: dict[str, Any] = {"finetune": self.finetune, "episodes": self.episodes, "greedy": self.greedy}
+        settings |= {"soften": self.soften} if self.finetune else {}
         return {"name": self.name, "env": self.env.as_dict(), **settings}
 
     @property
@@ -159,7 +161,7 @@ def exam_from_dict(raw: Mapping[str, Any], catalog: Catalog) -> ExamSpec:
     env = build_part("env", raw["env"], catalog, notes, "env")
     if env is None:
         raise UserError(notes.problems)
-    return ExamSpec(raw["name"], env, raw["finetune"], raw["episodes"], raw["greedy"])
+    return ExamSpec(raw["name"], env, raw["finetune"], raw["episodes"], raw["greedy"], raw.get("soften", 1.0))
 
 
 def class_of(part: Part, catalog: Catalog) -> type[Component]:

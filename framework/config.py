@@ -186,7 +186,7 @@ class _Checker:
                 said = f"finetune ({exam.finetune:,}) must be a multiple of training.batch ({cell.training.batch:,})"
                 self.notes.add(f"evaluations.{name}.finetune", said, "evaluations")
             elif env is not None:
-                made.append(ExamSpec(name, env, exam.finetune, episodes, greedy))
+                made.append(ExamSpec(name, env, exam.finetune, episodes, greedy, exam.soften))
         return tuple(made)
 
     def _check_components(self) -> None:

@@ -88,6 +88,9 @@ class Exam:
     finetune: int = 0
     """Environment steps of policy learning there first. The interpreter stays frozen, and the cost is the
     interpreter's own: the environment tells none (only the ``oracle``, which is an instrument, asks it)."""
+    soften: float = 0.2
+    """Before fine-tuning, what decides between actions is multiplied by this: a policy that is sure of what used to pay
+    unlearns it very slowly. 1: go on as it is."""
     systems: tuple[str, ...] = ()
     """Only these systems, by name or pattern ("polco*", "inputs/*"); default: all."""
     episodes: int | None = None
@@ -97,6 +100,8 @@ class Exam:
 
     def __post_init__(self) -> None:
         _at_least(0, finetune=self.finetune)
+        if not 0 <= self.soften <= 1:
+            raise ValueError(f"soften must be between 0 and 1, not {self.soften:g}")
         if self.episodes is not None:
             _at_least(1, episodes=self.episodes)
 

@@ -197,6 +197,8 @@ def _examine(run: RunSpec, exam: ExamSpec, runs: Path, host: PluginHost, log: Ru
     system.policy.load_state_dict(weights)
     regret = {}
     if exam.finetune and system.optimizer.learns:
+        if exam.soften < 1:
+            system.policy.soften(exam.soften)
         training = dataclasses.replace(cell.training, steps=exam.finetune)
         seed = derive(run.seed, "finetune", exam.key)
         trainer = Trainer(system, training, seed, lambda step, m: log.update("finetune", step, m), saver=course.saver)

@@ -215,3 +215,19 @@ def test_twin_is_two_separate_networks():
     grad = torch.autograd.grad(twin(x)[0].sum(), twin.first)[0].view(2, 4, 5)
     assert bool((grad[0] != 0).any())
     assert not bool((grad[1] != 0).any())
+
+
+@pytest.mark.parametrize("name", ["polco_grid", "fusion_grid", "mlp"])
+def test_softened_it_prefers_the_same_and_is_less_sure(name):
+    env = world()
+    net = policy(name, env.spec)
+    with torch.no_grad():  # a policy that has learned something
+        for parameter in net.actor_parameters():
+            parameter.mul_(3)
+    *_, (inputs, _, _) = walk(env, net, 5)
+    before = net.distribution(inputs)
+    net.soften(0.2)
+    after = net.distribution(inputs)
+    assert torch.equal(before.mode(), after.mode())
+    assert bool((after.entropy() >= before.entropy() - 1e-6).all())
+    assert float(after.entropy().mean()) > float(before.entropy().mean())

@@ -77,6 +77,13 @@ class PolicyNet(nn.Module, Component, ABC):
         """What to keep of the past: features ``[N, ...]`` for this step, and the next state. Runs without gradient."""
         return inputs.memory, state
 
+    def soften(self, factor: float) -> None:
+        """Be less sure: multiply what decides between actions by ``factor`` (below 1), keeping which one is preferred.
+
+        Called before fine-tuning on another reward. A policy that is sure of what used to pay hardly ever tries
+        anything else, so it unlearns slowly, far slower than a new one learns. The default changes nothing.
+        """
+
     def critic_parameters(self) -> Iterator[nn.Parameter]:
         """Parameters of the critics: those whose name has a part that starts with ``critic``."""
         return (p for name, p in self.named_parameters() if _of_critic(name))

@@ -52,6 +52,13 @@ class PaperTrunk(nn.Module):
         return torch.tanh(self.dense(torch.relu(self.conv(image)).flatten(1)))
 
 
+def soften(layer: nn.Module, factor: float) -> None:
+    """Scale the layer that gives the logits."""
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.mul_(factor)
+
+
 def _linear(inputs: int, outputs: int, gain: float) -> nn.Linear:
     layer = nn.Linear(inputs, outputs)
     nn.init.orthogonal_(layer.weight, gain)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from framework.hookspecs import hookimpl
 from framework.interfaces import Categorical, Distribution, EnvSpec, PolicyInput, PolicyNet, State, Values
-from plugins.policies._nets import PaperTrunk, Twin, dense
+from plugins.policies._nets import PaperTrunk, Twin, dense, soften
 from plugins.policies._sentence import SentenceReader, encode
 from plugins.policies._sight import Memory, Sight
 from plugins.policies._uses import Uses
@@ -73,6 +73,9 @@ class FusionGrid(PolicyNet):
 
     def distribution(self, inputs: PolicyInput) -> Distribution:
         return Categorical.from_logits(self.actor_head(self.actor(inputs)))
+
+    def soften(self, factor: float) -> None:
+        soften(self.actor_head[-1], factor)
 
     def values(self, inputs: PolicyInput) -> Values:
         reward, cost = self.critic_heads(self.critic(inputs))

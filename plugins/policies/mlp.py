@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from framework.hookspecs import hookimpl
 from framework.interfaces import Categorical, Distribution, EnvSpec, Gaussian, PolicyInput, PolicyNet, Values
-from plugins.policies._nets import dense
+from plugins.policies._nets import dense, soften
 from plugins.policies._uses import Uses
 
 
@@ -54,6 +54,10 @@ class MLP(PolicyNet):
         if self.spec.action.kind == "continuous":
             return Gaussian(out, self.log_std.expand_as(out))
         return Categorical.from_logits(out)
+
+    def soften(self, factor: float) -> None:
+        if self.spec.action.kind == "discrete":  # Gaussians keep their width: their means are not preferences
+            soften(self.actor[-1], factor)
 
     def values(self, inputs: PolicyInput) -> Values:
         features = _features(inputs, self.spec, self._uses)

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from framework.hookspecs import hookimpl
 from framework.interfaces import Categorical, Distribution, EnvSpec, PolicyInput, PolicyNet, State, Values
-from plugins.policies._nets import PaperTrunk, Twin, dense
+from plugins.policies._nets import PaperTrunk, Twin, dense, soften
 from plugins.policies._sight import BudgetForm, Memory, Sight, whole
 from plugins.policies._uses import Uses
 
@@ -83,6 +83,9 @@ class PolcoGrid(PolicyNet):
         if self.config.network == "paper":
             return Categorical.from_logits(self.actor(inputs.memory, inputs.threshold))
         return Categorical.from_logits(self.actor(inputs.memory))
+
+    def soften(self, factor: float) -> None:
+        soften(self.actor.out if isinstance(self.actor, _PaperNet) else self.actor[-1], factor)  # type: ignore[index]
 
     def values(self, inputs: PolicyInput) -> Values:
         if self.config.network == "paper":
