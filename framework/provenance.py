@@ -17,6 +17,10 @@ PACKAGES = (
 )  # fmt: skip
 
 
+CODE = ("framework", "plugins", "hazardworld")
+"""What a run is made by; changes elsewhere (docs, tests) do not make it another run."""
+
+
 @functools.cache
 def provenance() -> dict[str, Any]:
     """Commit (with a mark when there are changes on top), package versions, Python, platform."""
@@ -40,7 +44,8 @@ def _commit() -> str | None:
     root = Path(__file__).resolve().parent.parent
     try:
         head = _git(root, "rev-parse", "HEAD")
-        return head + ("+changes" if _git(root, "status", "--porcelain", "--untracked-files=no") else "")
+        changed = _git(root, "status", "--porcelain", "--untracked-files=no", "--", *CODE)
+        return head + ("+changes" if changed else "")
     except (OSError, subprocess.SubprocessError):
         return None
 

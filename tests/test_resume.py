@@ -19,7 +19,7 @@ from framework.run import MISTAKE, OK, main
 
 REGISTRY = """
 study: long
-training: {steps: 16_000, batch: 400, rows: 10, interpreter: {iterations: 40, batch: 64, steps: 2_000, check_every: 5},
+training: {steps: 8_000, batch: 400, rows: 10, interpreter: {iterations: 40, batch: 64, steps: 2_000, check_every: 5},
            evaluation: {episodes: 20, reading_steps: 100}}
 components:
   envs:
@@ -30,7 +30,7 @@ experiments:
   together:
     {env: small, interpreter: lstm, policy: polco_grid, optimizer: cpo, training: {interpreter: {when: together}}}
 evaluations:
-  transfer: {env: {reward: transfer}, finetune: 4_000}
+  transfer: {env: {reward: transfer}, finetune: 2_000}
 """
 
 
@@ -76,7 +76,7 @@ def test_killed_again_and_again_ends_the_same(folder):
     whole = start("whole")
     assert whole.wait(timeout=300) == OK, whole.stdout.read()
     kills = 0
-    for extra in (5, 12, 9, 20, 7, 15):
+    for extra in (4, 9, 6, 12, 5):
         job, before, deadline = start("killed"), lines("killed"), time.monotonic() + 120
         while job.poll() is None and lines("killed") < before + extra and time.monotonic() < deadline:
             time.sleep(0.05)
