@@ -96,9 +96,10 @@ def _check_fit(
 
 
 def _make(cell: Cell, kind: str, construct: object) -> object:
-    """Call a constructor; a ValueError from it is the plugin's way to refuse what it was given."""
+    """Call a constructor; a ValueError from it is the plugin's way to refuse what it was given, an ImportError to say
+    what is not installed as it should be."""
     try:
         return construct()  # type: ignore[operator]
-    except ValueError as error:
+    except (ValueError, ImportError) as error:
         name = getattr(cell, kind).plugin
         raise UserError(Problem(str(error), owner=f"{kind} '{name}'")) from error

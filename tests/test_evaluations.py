@@ -140,3 +140,16 @@ def test_in_sight_is_everything_where_the_mask_shows_all(run):
     tensors, _ = checkpoint.load(next(Path("runs/cells").glob("*random*/evaluation.safetensors")))
     assert float(tensors["cost"].sum()) > 0
     assert torch.equal(tensors["cost_in_sight"], tensors["cost"])
+
+
+def test_fine_tuning_starts_from_a_softened_policy(run):
+    """Softened to nothing, the first batch is nearly uniform; as it is, it is not."""
+    exams_ = "evaluations:\n  sure: {env: {reward: transfer}, finetune: 400, soften: 1, systems: [polco]}\n"
+    exams_ += "  open: {env: {reward: transfer}, finetune: 400, soften: 0, systems: [polco]}\n"
+    assert run(REGISTRY.replace("steps: 800", "steps: 8_000") + exams_) == OK
+    entropy = {}
+    for file in Path("runs/cells").glob("*polco*/evaluations/*/result.json"):
+        first = json.loads((file.parent / "metrics.jsonl").read_text().splitlines()[0])
+        entropy[json.loads(file.read_text())["evaluation"]["name"]] = first["entropy"]
+    assert entropy["open"] > 1.36  # log 4 is 1.386, less one step of the trust region
+    assert entropy["sure"] < entropy["open"] - 0.005

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from framework import checkpoint
+from framework.errors import UserError
 from framework.resume import Saver, pack, unpack
 from framework.run import MISTAKE, OK, main
 
@@ -160,6 +161,18 @@ def test_a_damaged_save_is_named_and_the_one_before_is_used(tmp_path, capsys):
     assert "its checksum does not fit its content" in capsys.readouterr().err
     saver.before.write_bytes(b"")
     assert saver.find() is None
+
+
+def test_told_so_it_goes_on_from_a_save_of_other_code(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("framework.resume._code", lambda: {"heed": "0", "commit": "older"})
+        Saver(tmp_path, "run").save({"x": torch.ones(2)}, {"step": 400})
+    with pytest.raises(UserError, match="commit 'older'"):
+        Saver(tmp_path, "run").find()
+    _, meta = Saver(tmp_path, "run", "anyway").find()
+    assert meta["step"] == 400
+    assert Saver(tmp_path, "run", "fresh").find() is None
+    assert not list(tmp_path.iterdir()), "starting over leaves nothing of the old one"
 
 
 def test_pack_and_unpack():

@@ -56,7 +56,11 @@ class HazardWorldRobot(ConstraintEnv):
     """Safety-Gymnasium's point robot among hazards, vases, pillars, buttons and gremlins; reach the goal."""
 
     name = "hazardworld_robot"
-    requires: ClassVar[dict[str, str]] = {"mujoco": "mujoco", "xmltodict": "xmltodict"}
+    requires: ClassVar[dict[str, str]] = {
+        "mujoco": "mujoco",
+        "xmltodict": "xmltodict",
+        "safety_gymnasium": "--no-deps safety-gymnasium==1.0.0",  # its own pins cannot be met (docs/install.md)
+    }
     Config: ClassVar[type] = HazardWorldRobotConfig
     kinds: ClassVar[tuple[str, ...]] = KINDS
     not_for_reading: ClassVar[frozenset[str]] = frozenset({"reward", "dense", "eval_maps", "engine"})

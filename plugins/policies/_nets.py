@@ -52,6 +52,15 @@ class PaperTrunk(nn.Module):
         return torch.tanh(self.dense(torch.relu(self.conv(image)).flatten(1)))
 
 
+def check_sizes(hidden: tuple[int, ...], **others: int) -> None:
+    """For a Config: layers and vectors have a width. ValueError names the one that has none."""
+    if any(width < 1 for width in hidden):
+        raise ValueError(f"hidden layers need a width of at least 1, not {list(hidden)}")
+    for name, size in others.items():
+        if size < 1:
+            raise ValueError(f"{name} must be at least 1, not {size}")
+
+
 def soften(layer: nn.Module, factor: float) -> None:
     """Scale the layer that gives the logits."""
     with torch.no_grad():

@@ -28,9 +28,6 @@ class SentenceReader(nn.Module):
 
     def __init__(self, words: int, text: int) -> None:
         super().__init__()
-        for name, size in (("words", words), ("text", text)):
-            if size < 1:
-                raise ValueError(f"{name} must be at least 1, not {size}")
         self.embedding = nn.Embedding(2 * BUCKETS + 1, words, padding_idx=0)
         self.lstm = nn.LSTM(words, text, batch_first=True)
 

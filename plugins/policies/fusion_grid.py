@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from framework.hookspecs import hookimpl
 from framework.interfaces import Categorical, Distribution, EnvSpec, PolicyInput, PolicyNet, State, Values
-from plugins.policies._nets import PaperTrunk, Twin, dense, soften
+from plugins.policies._nets import PaperTrunk, Twin, check_sizes, dense, soften
 from plugins.policies._sentence import SentenceReader, encode
 from plugins.policies._sight import Memory, Sight
 from plugins.policies._uses import Uses
@@ -39,11 +39,7 @@ class Config:
     """Size of the sentence's vector (the paper: 5)."""
 
     def __post_init__(self) -> None:
-        for name in ("words", "text"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if any(width < 1 for width in self.hidden):
-            raise ValueError(f"hidden layers need a width of at least 1, not {list(self.hidden)}")
+        check_sizes(self.hidden, words=self.words, text=self.text)
 
 
 class FusionGrid(PolicyNet):

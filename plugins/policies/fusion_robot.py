@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from framework.hookspecs import hookimpl
 from framework.interfaces import Distribution, EnvSpec, Gaussian, PolicyInput, PolicyNet, Values
-from plugins.policies._nets import Twin, dense
+from plugins.policies._nets import Twin, check_sizes, dense
 from plugins.policies._robot_senses import RobotSenses
 from plugins.policies._sentence import SentenceReader, encode
 from plugins.policies._uses import Uses
@@ -30,8 +30,7 @@ class Config:
     """Initial log standard deviation of the actions."""
 
     def __post_init__(self) -> None:
-        if any(width < 1 for width in self.hidden):
-            raise ValueError(f"hidden layers need a width of at least 1, not {list(self.hidden)}")
+        check_sizes(self.hidden, words=self.words, text=self.text)
 
 
 class FusionRobot(PolicyNet):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from framework.hookspecs import hookimpl
 from framework.interfaces import Categorical, Distribution, EnvSpec, Gaussian, PolicyInput, PolicyNet, Values
-from plugins.policies._nets import dense, soften
+from plugins.policies._nets import check_sizes, dense, soften
 from plugins.policies._uses import Uses
 
 
@@ -26,8 +26,7 @@ class Config:
     """Initial log standard deviation, for continuous actions."""
 
     def __post_init__(self) -> None:
-        if any(width < 1 for width in self.hidden):
-            raise ValueError(f"hidden layers need a width of at least 1, not {list(self.hidden)}")
+        check_sizes(self.hidden)
 
 
 class MLP(PolicyNet):

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from framework.hookspecs import hookimpl
 from framework.interfaces import Categorical, Distribution, EnvSpec, PolicyInput, PolicyNet, State, Values
-from plugins.policies._nets import PaperTrunk, Twin, dense, soften
+from plugins.policies._nets import PaperTrunk, Twin, check_sizes, dense, soften
 from plugins.policies._sight import BudgetForm, Memory, Sight, whole
 from plugins.policies._uses import Uses
 
@@ -48,8 +48,7 @@ class Config:
     """Which inputs it gets."""
 
     def __post_init__(self) -> None:
-        if any(width < 1 for width in self.hidden):
-            raise ValueError(f"hidden layers need a width of at least 1, not {list(self.hidden)}")
+        check_sizes(self.hidden)
 
 
 class PolcoGrid(PolicyNet):

@@ -58,3 +58,14 @@ def test_layouts_need_no_simulation() -> None:
     code = "import sys, hazardworld, hazardworld.robot.layout; print({'mujoco', 'safety_gymnasium'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_the_framework_says_what_to_install(monkeypatch):
+    """In a registry, absent safety-gymnasium is a message with the command, not a traceback."""
+    from framework.plugin_manager import missing_requirements
+    from plugins.envs.hazardworld_robot import HazardWorldRobot
+
+    assert missing_requirements(HazardWorldRobot) == ""
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "safety_gymnasium" else found(name))
+    assert "pip install --no-deps safety-gymnasium==1.0.0" in missing_requirements(HazardWorldRobot)
