@@ -41,6 +41,10 @@ class Categorical:
     def detach(self) -> Categorical:
         return Categorical(self.log_probs.detach())
 
+    def fisher(self) -> tuple[tuple[Tensor, Tensor], ...]:
+        """Each tensor that the policy gave, with the diagonal of the Fisher information in it."""
+        return ((self.log_probs, self.log_probs.detach().exp()),)
+
 
 @dataclass(frozen=True)
 class Gaussian:
@@ -65,6 +69,11 @@ class Gaussian:
 
     def detach(self) -> Gaussian:
         return Gaussian(self.mean.detach(), self.log_std.detach())
+
+    def fisher(self) -> tuple[tuple[Tensor, Tensor], ...]:
+        """Each tensor that the policy gave, with the diagonal of the Fisher information in it."""
+        variance = torch.exp(2 * self.log_std.detach())
+        return ((self.mean, 1 / variance), (self.log_std, torch.full_like(variance, 2.0)))
 
 
 Distribution = Categorical | Gaussian

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from framework.interfaces import Distribution, Metrics, PolicyInput, PolicyNet, Rollout, SafeOptimizer, kl
 from framework.interfaces.types import flatten, take
 from plugins.optimizers._critics import Critics
+from plugins.optimizers._fisher import Fisher, join
 from plugins.optimizers._trust_region import Quadratic, conjugate_gradient
 
 
@@ -140,25 +141,20 @@ class NaturalOptimizer(SafeOptimizer):
         return problem, max(residual_g, residual_b)
 
     def _prepare_fisher(self, inputs: PolicyInput) -> None:
-        """Gradient of KL(fixed || policy) on a random share of the samples, ready to be differentiated again."""
         some = slice(max(1, int(len(inputs.obs) * self.config.fisher_share)))  # the batch is in random order
-        new = self.policy.distribution(take(inputs, some))
-        divergence = kl(new.detach(), new).mean()
-        grads = torch.autograd.grad(divergence, self._actor, create_graph=True, allow_unused=True)
-        self._slope: Tensor | None = _join(grads, self._actor)
+        self._fisher: Fisher | None = Fisher(self.policy.distribution(take(inputs, some)), self._actor)
 
     def _product(self, vector: Tensor) -> Tensor:
         """(Fisher + damping) times a vector."""
-        assert self._slope is not None
-        grads = torch.autograd.grad(self._slope @ vector, self._actor, retain_graph=True, allow_unused=True)
-        return _join(grads, self._actor).detach() + self.config.damping * vector
+        assert self._fisher is not None
+        return self._fisher @ vector + self.config.damping * vector
 
     def _forget(self) -> None:
-        self._slope = None
+        self._fisher = None
 
     def _gradient(self, value: Tensor, keep: bool = False) -> Tensor:
         grads = torch.autograd.grad(value, self._actor, retain_graph=keep, allow_unused=True)
-        return _join(grads, self._actor).detach()
+        return join(grads, self._actor).detach()
 
     @torch.no_grad()
     def _search(self, batch: Batch, goal: Tensor, old: Distribution, step: Tensor, case: str, c: float) -> Metrics:
@@ -212,9 +208,3 @@ def _flat(rollout: Rollout, stream: torch.Generator) -> Batch:
         target=target,
         cost_target=cost_target,
     )
-
-
-def _join(grads: tuple[Tensor | None, ...], parameters: list[nn.Parameter]) -> Tensor:
-    return torch.cat([
-        (torch.zeros_like(p) if grad is None else grad).reshape(-1) for grad, p in zip(grads, parameters, strict=True)
-    ])  # fmt: skip
