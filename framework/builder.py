@@ -29,10 +29,9 @@ def build(cell: Cell, seed: int, catalog: Catalog, split: Split = "train") -> Sy
     policy_cls = cast(type[PolicyNet], class_of(cell.policy, catalog))
     optimizer_cls = cast(type[SafeOptimizer], class_of(cell.optimizer, catalog))
     _check_fit(cell, env, interpreter, policy_cls, optimizer_cls)
-    seed_everything(derive(seed, "policy"))
-    policy = _make(cell, "policy", lambda: policy_cls(cell.policy.config, env.spec))
-    optimizer = _make(cell, "optimizer", lambda: optimizer_cls(cell.optimizer.config, cast(PolicyNet, policy)))
-    return System(env, interpreter, cast(PolicyNet, policy), cast(SafeOptimizer, optimizer))
+    policy = build_policy(cell, seed, catalog, env)
+    optimizer = _make(cell, "optimizer", lambda: optimizer_cls(cell.optimizer.config, policy))
+    return System(env, interpreter, policy, cast(SafeOptimizer, optimizer))
 
 
 def build_env(cell: Cell, seed: int, catalog: Catalog, split: Split, rows: int | None = None) -> ConstraintEnv:
@@ -50,6 +49,12 @@ def build_interpreter(cell: Cell, seed: int, catalog: Catalog, env: ConstraintEn
     seed_everything(derive(seed, "interpreter"))
     made = _make(cell, "interpreter", lambda: cls(cell.interpreter.config, env.spec))
     return cast(ConstraintInterpreter, made)
+
+
+def build_policy(cell: Cell, seed: int, catalog: Catalog, env: ConstraintEnv) -> PolicyNet:
+    cls = cast(type[PolicyNet], class_of(cell.policy, catalog))
+    seed_everything(derive(seed, "policy"))
+    return cast(PolicyNet, _make(cell, "policy", lambda: cls(cell.policy.config, env.spec)))
 
 
 def _check_fit(

@@ -81,3 +81,11 @@ def heed_observe(run: RunInfo) -> RunObserver | None:
     The observer lives in the process of the run. If it raises, the error is printed with the plugin's name, the
     observer is dropped, and the run goes on: a logger must not cost anyone a training run.
     """
+
+
+@hookspec
+def heed_agents() -> Sequence[Path]:  # type: ignore[empty-body]
+    """Hand over trained agents that come with the plugin, as runs folders (``cells/`` and ``interpreters/``).
+
+    Called when somebody looks for agents (``python -m framework.play``). A run's files may be stored in half precision.
+    """

@@ -87,6 +87,17 @@ class PluginHost:
             if observer is not None:
                 yield origin, cast(RunObserver, observer)
 
+    def agent_folders(self) -> Iterator[tuple[str, Path]]:
+        """Runs folders with trained agents that come with plugins, each with the origin of its plugin."""
+        for impl in self._manager.hook.heed_agents.get_hookimpls():
+            origin = self._origins[impl.plugin_name]
+            try:
+                folders = [Path(folder) for folder in impl.function()]
+            except Exception as error:
+                print(f"plugin {origin}: heed_agents() raised {type(error).__name__}: {error}", file=sys.stderr)
+                continue
+            yield from ((origin, folder) for folder in folders)
+
     # Where plugins come from.
 
     def _load_builtins(self) -> None:

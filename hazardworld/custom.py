@@ -1,4 +1,4 @@
-"""Maps drawn by hand, as text: for tests, demonstrations and users' own worlds.
+"""Maps as text, drawn by hand or from a seed: for tests, demonstrations and users' own worlds.
 
 ``#`` wall, ``.`` empty, ``L`` lava, ``W`` water, ``G`` grass, ``b`` ball, ``x`` box, ``k`` key, and the agent as an
 arrow ``> v < ^``. The border must be wall. All objects must be within reach when walls are the only obstacle.
@@ -6,14 +6,15 @@ arrow ``> v < ^``. The border must be wall. All objects must be within reach whe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from hazardworld.constraint import CLASS_ID, WALL, Constraint
-from hazardworld.layout import connected
-from hazardworld.maps import MapSet
+from hazardworld.constraint import CLASS_ID, ENTITIES, WALL, Constraint
+from hazardworld.layout import connected, place
+from hazardworld.maps import MapSet, blank
 from hazardworld.rewards import OBJECTS
+from hazardworld.rng import below, derive, key_of
 
 _TERRAIN = {"#": WALL, ".": 0, "L": 1, "W": 2, "G": 3}
 _OBJECT = {"b": 1, "x": 2, "k": 3}
@@ -61,3 +62,21 @@ def from_text(text: str, constraints: Sequence[Constraint]) -> MapSet:
             raise ValueError(f"the map cannot be solved: walls keep the agent from the {name}")
     classes = np.array([[CLASS_ID[constraint] for constraint in constraints]], np.int64)
     return MapSet(terrain, points, np.array([direction], np.int64), classes)
+
+
+def from_seed(seed: int, size: int, density: float, distances: Mapping[str, int]) -> str:
+    """The text of a map on which there is a way from start to objects that keeps these distances from those entities."""
+    maps, _ = blank(size, 1, [0])
+    states = np.array([derive(key_of(seed), 0)], np.uint64)
+    radius = np.array([-1, *(distances.get(entity, -1) for entity in ENTITIES)], np.int64)
+    place(states, 0, round(density * (size - 2) ** 2), radius, maps.terrain[0], maps.points[0])
+    maps.direction[0] = below(states, 0, len(_ARROWS))
+    return to_text(maps)
+
+
+def to_text(maps: MapSet, index: int = 0) -> str:
+    """Undo of ``from_text``, without the constraints."""
+    marks = np.array(list(_TERRAIN))[np.argsort(list(_TERRAIN.values()))][maps.terrain[index]]
+    for mark, (x, y) in zip((_ARROWS[maps.direction[index]], *_OBJECT), maps.points[index], strict=True):
+        marks[y, x] = mark
+    return "\n".join("".join(row) for row in marks)

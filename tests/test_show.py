@@ -16,10 +16,10 @@ from framework import run as study
 from framework.agent import Agent
 from framework.film import Film, gif, record
 from framework.panel import OVER, Account, Caption, Clause, compose, wrap
-from framework.play import half_blocks, key_map, play
 from framework.player import Player, RandomPolicy
 from framework.plugin_manager import PluginHost
 from framework.show import main
+from framework.terminal import half_blocks, key_map, play
 
 CATALOG = PluginHost().catalog
 PLAIN = """

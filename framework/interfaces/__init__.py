@@ -6,11 +6,13 @@ from framework.interfaces.distributions import Categorical, Distribution, Gaussi
 from framework.interfaces.env import ConstraintEnv, Split
 from framework.interfaces.interpreter import ConstraintInterpreter, Lesson
 from framework.interfaces.optimizer import SafeOptimizer
+from framework.interfaces.playground import Board, Playground, Tile
 from framework.interfaces.policy import PolicyNet, Values
 from framework.interfaces.types import (
     ActionSpec,
     EnvSpec,
     Episodes,
+    Explanation,
     Interpretation,
     InterpreterInput,
     Labels,
@@ -26,6 +28,7 @@ from framework.interfaces.types import (
 __all__ = [
     "KINDS",
     "ActionSpec",
+    "Board",
     "Categorical",
     "Component",
     "ConstraintEnv",
@@ -33,6 +36,7 @@ __all__ = [
     "Distribution",
     "EnvSpec",
     "Episodes",
+    "Explanation",
     "Gaussian",
     "Interpretation",
     "InterpreterInput",
@@ -42,12 +46,14 @@ __all__ = [
     "Metrics",
     "NoConfig",
     "ObservationSpec",
+    "Playground",
     "PolicyInput",
     "PolicyNet",
     "Rollout",
     "SafeOptimizer",
     "Split",
     "State",
+    "Tile",
     "Timestep",
     "Values",
     "Walks",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,9 @@ from torch import Tensor
 
 from framework.interfaces.component import Component, Kind
 from framework.interfaces.types import EnvSpec, Labels, Timestep
+
+if TYPE_CHECKING:
+    from framework.interfaces.playground import Playground
 
 Split = Literal["train", "eval"]
 
@@ -93,6 +97,17 @@ class ConstraintEnv(Component, ABC):
         ``up``, ``down``, ``left``, ``right`` and ``forward`` get the arrow keys.
         """
         return ()
+
+    @classmethod
+    def playground(
+        cls, config: Any, sentences: Sequence[str], seed: int, layout: str | None, distances: Mapping[str, int]
+    ) -> Playground | None:
+        """One row in which these sentences hold, for ``python -m framework.play``; None (the default): not offered.
+
+        ``layout`` is a map as ``Playground.layout`` writes it; ValueError says what is wrong with it. None: a map from
+        the seed, on which there is a way that keeps these ``distances`` from those entities.
+        """
+        return None
 
     def close(self) -> None:
         """Let go of processes and windows, if any."""

@@ -12,7 +12,16 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from framework.interfaces.component import Component, Kind
-from framework.interfaces.types import EnvSpec, Interpretation, InterpreterInput, Labels, Metrics, State, Walks
+from framework.interfaces.types import (
+    EnvSpec,
+    Explanation,
+    Interpretation,
+    InterpreterInput,
+    Labels,
+    Metrics,
+    State,
+    Walks,
+)
 
 
 class ConstraintInterpreter(nn.Module, Component, ABC):
@@ -73,6 +82,10 @@ class ConstraintInterpreter(nn.Module, Component, ABC):
             threshold_error = F.mse_loss(seen.threshold, labels.threshold[t, :, 0])
             total = total + mask_error + threshold_error
         return total / len(inputs.obs)
+
+    def explain(self, sentence: str) -> Explanation | None:
+        """What it makes of the sentence, in words; None (the default) if it has none. For people, never for agents."""
+        return None
 
     def fit(self, walks: Walks, sentences: Sequence[str], lesson: Lesson) -> Metrics | None:
         """Stage 1 in a way of your own: counting, say, or a classifier of sentences. Returns what to log.

@@ -10,7 +10,7 @@ batch) and policies get masks that are already combined, so a policy trained wit
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -188,6 +188,20 @@ class Interpretation:
     mask: Tensor  # [M, *cells] float32: probability that entering the cell would cost now (M_C)
     threshold: Tensor  # [M] float32: predicted h_C
     confidence: Tensor | None = None  # [M] float32 in [0, 1]: how sure it is that it read a constraint at all
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What an interpreter makes of a sentence, in words, for people."""
+
+    kind: str
+    """Which kind of constraint it takes it for."""
+    text: str
+    """What it forbids."""
+    constraint: float
+    """Probability that it is a constraint at all."""
+    distances: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """How far it says to keep from which entities; a playground makes a map on which there is a way."""
 
 
 @dataclass(frozen=True)

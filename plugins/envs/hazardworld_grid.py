@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from framework.hookspecs import hookimpl
 from framework.interfaces.env import ConstraintEnv, Split
+from framework.interfaces.playground import Playground
 from framework.interfaces.types import ActionSpec, EnvSpec, Labels, ObservationSpec, Timestep
 from hazardworld.arrays import Step
 from hazardworld.constraint import ENTITIES, KINDS, MAX_BUDGET
@@ -154,6 +156,14 @@ class HazardWorldGrid(ConstraintEnv):
         compass = self.config.actions == "compass"
         return ("right", "down", "left", "up") if compass else ("left", "right", "forward", "pick up")
 
+    @classmethod
+    def playground(
+        cls, config: Any, sentences: Sequence[str], seed: int, layout: str | None, distances: Mapping[str, int]
+    ) -> Playground | None:
+        from plugins.envs._grid_playground import GridPlayground  # which builds upon this class
+
+        return GridPlayground(config, sentences, seed, layout, distances)
+
     def _show(self, step: Step) -> Timestep:
         """Copies, because the engine writes its next step into the same arrays and rollouts keep every step."""
         copies = {name: torch.from_numpy(array.copy()) for name, array in step._asdict().items()}
@@ -164,3 +174,8 @@ class HazardWorldGrid(ConstraintEnv):
 @hookimpl
 def heed_components() -> list[type[ConstraintEnv]]:
     return [HazardWorldGrid]
+
+
+@hookimpl
+def heed_agents() -> list[Path]:
+    return [Path(__file__).parent.parent / "agents"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from framework.hookspecs import hookimpl
 from framework.interfaces.env import ConstraintEnv
@@ -56,6 +56,10 @@ class LavaWall(HazardWorldGrid):
     def _recipe(self) -> LavaWallRecipe:
         c = self.config
         return LavaWallRecipe(self.split, c.map_seed, c.size, c.constraints, self._table.classes)
+
+    @classmethod
+    def playground(cls, *_: Any, **__: Any) -> None:
+        """None: its wall is not for drawing."""
 
 
 @hookimpl

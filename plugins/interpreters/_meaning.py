@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -153,6 +154,18 @@ def expected_mask(meaning: dict[str, Tensor], scene: Scene, obs: Tensor, visited
         weight, near = entity.unsqueeze(2) * reach.unsqueeze(1), scene.near(obs)  # [M, E, D], [M, E, D, X, Y]
     mask = weight.flatten(1).unsqueeze(1) @ near.flatten(-2).flatten(1, -2)  # [M, 1, X * Y]
     return mask.clamp_(0, 1).view(len(obs), *near.shape[-2:])
+
+
+def in_words(slot: Mapping[str, int], spec: EnvSpec, metric: bool) -> tuple[str, str]:
+    """A meaning as kind of constraint and what it forbids; ``slot``: the place that was chosen in each slot."""
+    entity, first = spec.entities[slot["entity"]], spec.entities[slot["first"]]
+    if slot["order"] != ALWAYS:
+        once = slot["order"] == AFTER
+        return "sequential", f"no {entity} {'once' if once else 'until'} {first} was entered"
+    if slot["distance"]:
+        far = f"{slot['distance']} step{'s' if slot['distance'] > 1 else ''}" if not metric else "some distance"
+        return "relational", f"nothing within {far} of {entity}"
+    return "budgetary", f"{entity}, at most {slot['threshold']} time{'s' if slot['threshold'] != 1 else ''}"
 
 
 @functools.cache

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils.parametrize import register_parametrization
 
 from plugins.texts.wording import CARDINALS, ORDINALS
 
@@ -75,10 +76,37 @@ class TextModel:
         ]
         return {name.replace(".", "/"): parameter for name, parameter in named}
 
+    def low_rank(self, count: int, rank: int) -> dict[str, torch.nn.Parameter]:
+        """Let the matrices of the uppermost ``count`` layers change by a product of two narrow ones (LoRA).
+
+        Those narrow ones are all there is to train and to store; the second starts at zero, so nothing is changed yet.
+        """
+        layers, found = self._layers(), {}
+        for i in range(len(layers) - count, len(layers)):
+            for name, module in layers[i].named_modules():
+                if isinstance(module, torch.nn.Linear):
+                    change = _LowRank(module.in_features, module.out_features, rank)
+                    register_parametrization(module, "weight", change)
+                    key = f"{i}/{name}".replace(".", "/")
+                    found |= {f"{key}/down": change.down, f"{key}/up": change.up}
+        return found
+
     def _layers(self) -> list[torch.nn.Module]:
         """The transformer's layers, from the bottom up, whatever its family calls them."""
         lists = [m for m in self.transformer.modules() if isinstance(m, torch.nn.ModuleList)]
         return list(max(lists, key=len))
+
+
+class _LowRank(torch.nn.Module):
+    """A matrix with ``up @ down`` added."""
+
+    def __init__(self, inputs: int, outputs: int, rank: int) -> None:
+        super().__init__()
+        self.down = torch.nn.Parameter(torch.randn(rank, inputs) / inputs**0.5)
+        self.up = torch.nn.Parameter(torch.zeros(outputs, rank))
+
+    def forward(self, weight: Tensor) -> Tensor:
+        return weight + self.up @ self.down
 
 
 def _default_folder() -> str:

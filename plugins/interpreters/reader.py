@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -22,10 +22,19 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from framework.hookspecs import hookimpl
-from framework.interfaces import ConstraintInterpreter, EnvSpec, Interpretation, InterpreterInput, Lesson, State, Walks
+from framework.interfaces import (
+    ConstraintInterpreter,
+    EnvSpec,
+    Explanation,
+    Interpretation,
+    InterpreterInput,
+    Lesson,
+    State,
+    Walks,
+)
 from plugins.interpreters._augment import Augmenter
 from plugins.interpreters._evidence import Meaning, meanings
-from plugins.interpreters._meaning import ALWAYS, Slots, expected_mask, scene_of
+from plugins.interpreters._meaning import ALWAYS, Slots, expected_mask, in_words, scene_of
 from plugins.interpreters._text_model import REQUIRES, TextModel
 from plugins.texts.wording import beyond, words_of
 
@@ -48,6 +57,8 @@ class Config:
     """Folder or name of a sentence-transformers model; empty: all-MiniLM-L6-v2 from the installed package."""
     layers: int = 3
     """How many of its upper layers are tuned; 0 leaves it as it is."""
+    rank: int = field(default=0, metadata={"added_later": True})
+    """Tune them by additions of this rank (LoRA), for a file of kilobytes, not megabytes; 0: tune them whole."""
     steps: int = 600
     """Gradient steps, at most ``training.interpreter.iterations``."""
     batch: int = 32
@@ -63,8 +74,8 @@ class Config:
         for name in ("steps", "batch"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if self.layers < 0 or self.learning_rate <= 0 or not 0 <= self.invalid < 1:
-            raise ValueError(f"layers must be >= 0, learning_rate > 0 and invalid in [0, 1): {self}")
+        if self.layers < 0 or self.rank < 0 or self.learning_rate <= 0 or not 0 <= self.invalid < 1:
+            raise ValueError(f"layers and rank must be >= 0, learning_rate > 0 and invalid in [0, 1): {self}")
 
 
 class Reader(ConstraintInterpreter):
@@ -80,7 +91,7 @@ class Reader(ConstraintInterpreter):
         self.slots, self.scene = Slots.of(spec), scene_of(spec)
         largest = max(8, spec.max_threshold + 1)
         self._model = TextModel(config.model, largest)  # no nn.Module: only what is tuned goes into checkpoints
-        self.tuned = nn.ParameterDict(self._model.top_layers(config.layers) if config.layers else {})
+        self.tuned = nn.ParameterDict(self._tunable() if config.layers else {})
         self.tuned.requires_grad_(True)
         self.numbers = nn.Embedding(self._model.number_codes, self._model.size)
         nn.init.zeros_(self.numbers.weight)
@@ -88,6 +99,11 @@ class Reader(ConstraintInterpreter):
         self.attention = nn.Linear(self._model.size, len(sizes))
         self.heads = nn.ModuleDict({name: nn.Linear(2 * self._model.size, size) for name, size in sizes.items()})
         self._read: dict[str, Tensor] = {}
+
+    def _tunable(self) -> dict[str, nn.Parameter]:
+        if self.config.rank:
+            return self._model.low_rank(self.config.layers, self.config.rank)
+        return self._model.top_layers(self.config.layers)
 
     def logits(self, sentences: Sequence[str]) -> dict[str, Tensor]:
         """For each slot and for ``valid``: [S, size]."""
@@ -131,6 +147,15 @@ class Reader(ConstraintInterpreter):
         told = torch.stack([is_constraint, threshold, valid * sure * torch.tensor(trust)], dim=-1)
         return torch.cat([code, told], dim=-1)
 
+    @torch.no_grad()
+    def explain(self, sentence: str) -> Explanation:
+        valid = float(self.logits([sentence])["valid"].softmax(-1)[0, 1])
+        meaning = self.slots.unpack(self.encode([sentence])[:, :-3])
+        best = {name: int(chance[0].argmax()) for name, chance in meaning.items()}
+        kind, text = in_words(best, self.spec, self.scene.metric)
+        far = {self.spec.entities[best["entity"]]: best["distance"]} if kind == "relational" and valid > 0.5 else {}
+        return Explanation(kind, text, valid, far)
+
     def initial_state(self, rows: int) -> State:
         """Which entities were met in this episode."""
         return self.scene.nothing_met(rows)
@@ -150,8 +175,9 @@ class Reader(ConstraintInterpreter):
         found = meanings(walks, len(sentences), self.spec, lesson.seed)
         lines = [(sentences[s], meaning) for s, meaning in found.items()]
         steps = min(self.config.steps, lesson.iterations)
-        new = [p for name, p in self.named_parameters() if not name.startswith("tuned")]
-        groups = [{"params": list(self.tuned.parameters())}, {"params": new, "lr": 5 * self.config.learning_rate}]
+        old = [] if self.config.rank else list(self.tuned.parameters())  # low-rank additions start from nothing, too
+        new = [p for name, p in self.named_parameters() if self.config.rank or not name.startswith("tuned")]
+        groups = [{"params": old}, {"params": new, "lr": 5 * self.config.learning_rate}]
         adam = torch.optim.AdamW(groups, lr=self.config.learning_rate, weight_decay=0.01)
         warm = max(1, steps // 12)
         schedule = torch.optim.lr_scheduler.LambdaLR(
