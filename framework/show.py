@@ -6,8 +6,6 @@ Exit codes: 0 done, 2 the user's mistake.
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -18,22 +16,19 @@ from typing import Any, cast
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from framework import checkpoint
 from framework.agent import Agent
-from framework.builder import build, build_env
 from framework.catalog import Catalog
-from framework.cell import Part, RunSpec, class_of, run_from_dict
+from framework.cell import Part, class_of
 from framework.convert import Notes, convert
 from framework.errors import Problem, UserError
 from framework.film import check_target, record, write
 from framework.interfaces import ConstraintEnv, ConstraintInterpreter
-from framework.interfaces.component import KINDS
 from framework.play import play
 from framework.player import Player, RandomPolicy
-from framework.plugin_manager import PluginHost, PluginRef
+from framework.plugin_manager import PluginHost
 from framework.seeding import derive, generator
 from framework.source import parse_overrides
-from framework.stages import freeze, interpreter_file, is_trained
+from framework.trained import load_trained, plugin_host
 
 TRUTH = "oracle"
 """Whose mask is shown where there is no trained agent and none was asked for."""
@@ -76,8 +71,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _main(options: argparse.Namespace, console: Console) -> None:
     _check(options)
-    refs = [PluginRef(path=str(file.resolve()), where=str(file)) for file in options.plugin]
-    host = PluginHost(refs)
+    host = plugin_host(options.plugin)
     catalog = host.catalog
     folder = Path(options.target)
     if (folder / "run.json").is_file():
@@ -116,44 +110,12 @@ def _check(options: argparse.Namespace) -> None:
 
 def _trained(folder: Path, options: argparse.Namespace, host: PluginHost) -> Player:
     """The agent of a finished run, in a world of one row."""
-    catalog = host.catalog
-    run = _read_run(folder, catalog)
-    if not is_trained(folder):
-        failed = (folder / "failure.json").is_file()
-        what = "this run failed; see its log.txt" if failed else "this run is not finished"
-        raise UserError(Problem(f"{what}; framework.run with its registry goes on with it", where=str(folder)))
-    cell = dataclasses.replace(run.cell, training=dataclasses.replace(run.cell.training, rows=1))
-    system = build(cell, run.seed, catalog)
-    system.env.close()
-    interpreter = system.interpreter
-    if options.interpreter not in (None, run.cell.interpreter.plugin):
-        interpreter = _other_interpreter(options.interpreter, system.env, catalog)
-    else:
-        freeze(interpreter, interpreter_file(folder.resolve().parent.parent, run, host))
-    weights, _ = checkpoint.load(folder / "policy.safetensors")
-    try:
-        system.policy.load_state_dict(weights)
-    except RuntimeError:
-        message = f"does not fit policy '{cell.policy.plugin}' any more: its code was changed after the run"
-        raise UserError(Problem(message, where=str(folder / "policy.safetensors"))) from None
-    env = build_env(cell, options.seed, catalog, options.split)
-    return Player(env, Agent(env, interpreter, system.policy, cell.training.rounding))
-
-
-def _read_run(folder: Path, catalog: Catalog) -> RunSpec:
-    file = folder / "run.json"
-    try:
-        raw = json.loads(file.read_text())["config"]
-        wanted = [(kind, raw[kind]["plugin"]) for kind in KINDS]
-        missing = [(kind, name) for kind, name in wanted if name not in catalog.names(kind)]
-        if missing:
-            kind, name = missing[0]
-            raise UserError(Problem(f"no {kind} plugin is called '{name}'; name its file: --plugin FILE", str(file)))
-        return run_from_dict(raw, catalog)
-    except (OSError, ValueError, KeyError, TypeError):
-        raise UserError(Problem("is damaged and cannot be read", where=str(file))) from None
-    except UserError as error:
-        raise UserError([dataclasses.replace(p, where=str(file)) for p in error.problems]) from None
+    trained = load_trained(folder, host)
+    env = trained.world(options.seed, options.split)
+    other = None
+    if options.interpreter not in (None, trained.run.cell.interpreter.plugin):
+        other = _other_interpreter(options.interpreter, env, host.catalog)
+    return Player(env, trained.agent(env, other))
 
 
 def _random(options: argparse.Namespace, catalog: Catalog) -> Player:
