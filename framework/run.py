@@ -99,7 +99,7 @@ def _main(options: argparse.Namespace, console: Console) -> int:
         return OK
     if options.registry is None:
         raise UserError("which registry? e.g. python -m framework.run registry.yaml")
-    study = _select(_load(options), options.only)
+    study = select(_load(options), options.only) if options.only else _load(options)
     if options.check:
         _check(study, console)
         return OK
@@ -108,9 +108,9 @@ def _main(options: argparse.Namespace, console: Console) -> int:
         return OK
     if options.report:
         return _report(study, options.runs_dir, console)
-    workers = _workers(options.workers)
-    _make_writable(options.runs_dir)
-    _borrow(study, options.runs_dir, console)
+    workers = count_workers(options.workers)
+    make_writable(options.runs_dir)
+    borrow_finished(study, options.runs_dir, console)
     for origin in study.host.external:
         console.print(f"plugin code: {origin}", markup=False)
     with Display(study, console, options.quiet) as display:
@@ -130,9 +130,8 @@ def _load(options: argparse.Namespace) -> Study:
         return load(options.registry, options.overrides, sys.maxsize)
 
 
-def _select(study: Study, pattern: str | None) -> Study:
-    if pattern is None:
-        return study
+def select(study: Study, pattern: str) -> Study:
+    """The part of a study whose cells match."""
     cells = tuple(cell for cell in study.cells if fnmatch.fnmatchcase(cell.label, pattern))
     if not cells:
         names = ", ".join(cell.label for cell in study.cells[:20])
@@ -142,7 +141,13 @@ def _select(study: Study, pattern: str | None) -> Study:
 
 
 def _check(study: Study, console: Console) -> None:
-    """Build every distinct system once: what does not fit is found here, not after an hour."""
+    systems = build_all(study)
+    _print_cells(study, console, None)
+    console.print(f"registry is fine: {len(study.cells)} cells, {len(study.runs)} runs, {systems} systems built")
+
+
+def build_all(study: Study) -> int:
+    """Build every distinct system once: what does not fit is found here, not after an hour. Returns how many."""
     distinct: dict[str, RunSpec] = {}
     for run in study.runs:
         distinct.setdefault(repr(run.cell), run)
@@ -156,8 +161,7 @@ def _check(study: Study, console: Console) -> None:
             problems += [dataclasses.replace(p, path=p.path or where) for p in error.problems]
     if problems:
         raise UserError(problems)
-    _print_cells(study, console, None)
-    console.print(f"registry is fine: {len(study.cells)} cells, {len(study.runs)} runs, {len(distinct)} systems built")
+    return len(distinct)
 
 
 def _print_cells(study: Study, console: Console, runs_dir: Path | None) -> None:
@@ -196,14 +200,16 @@ def _print_plugins(host: PluginHost, console: Console) -> None:
                 console.print(f"        {field.text}", markup=False, style="dim")
 
 
-def _workers(asked: int | None) -> int:
+def count_workers(asked: int | None) -> int:
+    """One per core unless asked otherwise."""
     if asked is not None and asked < 1:
         raise UserError(f"--workers must be at least 1, not {asked}")
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return asked or available or 1
 
 
-def _make_writable(folder: Path) -> None:
+def make_writable(folder: Path) -> None:
+    """Or say why not, before anything runs."""
     probe = folder / ".writable"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -213,7 +219,7 @@ def _make_writable(folder: Path) -> None:
         raise UserError(Problem(f"cannot write to the runs folder: {error.strerror}", where=str(folder))) from None
 
 
-def _borrow(study: Study, runs_dir: Path, console: Console) -> None:
+def borrow_finished(study: Study, runs_dir: Path, console: Console) -> None:
     """Finished runs from the folders that the registry names under ``reuse``."""
     if not study.reuse:
         return

@@ -6,7 +6,6 @@ Exit codes: 0 done, 2 the user's mistake.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -18,18 +17,17 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from framework.agent import Agent
-from framework.builder import build_env
 from framework.catalog import Catalog
 from framework.convert import Notes, convert
 from framework.errors import Problem, UserError
 from framework.film import check_target, record, write
 from framework.interfaces import ConstraintEnv
 from framework.player import Player, RandomPolicy
-from framework.plugin_manager import PluginHost, PluginRef
+from framework.plugin_manager import PluginHost
 from framework.seeding import derive, generator
 from framework.source import parse_overrides
 from framework.terminal import play
-from framework.trained import load_interpreter, load_policy, read_run, untrained
+from framework.trained import load_trained, plugin_host, untrained
 
 TRUTH = "oracle"
 """Whose mask is shown where there is no trained agent and none was asked for."""
@@ -72,8 +70,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _main(options: argparse.Namespace, console: Console) -> None:
     _check(options)
-    refs = [PluginRef(path=str(file.resolve()), where=str(file)) for file in options.plugin]
-    host = PluginHost(refs)
+    host = plugin_host(options.plugin)
     catalog = host.catalog
     folder = Path(options.target)
     if (folder / "run.json").is_file():
@@ -112,16 +109,12 @@ def _check(options: argparse.Namespace) -> None:
 
 def _trained(folder: Path, options: argparse.Namespace, host: PluginHost) -> Player:
     """The agent of a finished run, in a world of one row."""
-    catalog = host.catalog
-    run = read_run(folder, catalog)
-    cell = dataclasses.replace(run.cell, training=dataclasses.replace(run.cell.training, rows=1))
-    env = build_env(cell, options.seed, catalog, options.split)
-    policy = load_policy(folder, run, catalog, env)
-    if options.interpreter not in (None, run.cell.interpreter.plugin):
-        interpreter = untrained(options.interpreter, env, catalog)
-    else:
-        interpreter = load_interpreter(folder, run, host, env)
-    return Player(env, Agent(env, interpreter, policy, cell.training.rounding))
+    trained = load_trained(folder, host)
+    env = trained.world(options.seed, options.split)
+    other = None
+    if options.interpreter not in (None, trained.run.cell.interpreter.plugin):
+        other = untrained(options.interpreter, env, host.catalog)
+    return Player(env, trained.agent(env, other))
 
 
 def _random(options: argparse.Namespace, catalog: Catalog) -> Player:

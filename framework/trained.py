@@ -4,23 +4,58 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import cast
 
 from framework import checkpoint
-from framework.builder import build_interpreter, build_policy
+from framework.agent import Agent
+from framework.builder import build_env, build_interpreter, build_policy
 from framework.catalog import Catalog
 from framework.cell import Part, RunSpec, class_of, run_from_dict
 from framework.errors import Problem, UserError
-from framework.interfaces import ConstraintEnv, ConstraintInterpreter, PolicyNet
+from framework.interfaces import ConstraintEnv, ConstraintInterpreter, PolicyNet, Split
 from framework.interfaces.component import KINDS
-from framework.plugin_manager import PluginHost
+from framework.plugin_manager import PluginHost, PluginRef
 from framework.stages import freeze, interpreter_file, is_trained
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a run learned, without a world."""
+
+    run: RunSpec
+    host: PluginHost
+    interpreter: ConstraintInterpreter
+    policy: PolicyNet
+
+    def world(self, seed: int = 0, split: Split = "eval") -> ConstraintEnv:
+        """The world it was trained in, one row; ``eval``: maps and sentences that it has never met."""
+        return build_env(self.run.cell, seed, self.host.catalog, split, rows=1)
+
+    def agent(self, env: ConstraintEnv, interpreter: ConstraintInterpreter | None = None) -> Agent:
+        return Agent(env, interpreter or self.interpreter, self.policy, self.run.cell.training.rounding)
+
+
+def load_trained(folder: Path, host: PluginHost) -> Trained:
+    """Interpreter and policy of a finished run."""
+    run = read_run(folder, host.catalog)
+    env = build_env(run.cell, run.seed, host.catalog, "eval", rows=1)
+    try:
+        interpreter = load_interpreter(folder, run, host, env)
+        return Trained(run, host, interpreter, load_policy(folder, run, host.catalog, env))
+    finally:
+        env.close()
 
 
 def read_run(folder: Path, catalog: Catalog) -> RunSpec:
     """The run of a folder in ``runs/cells``, which must be finished."""
     file = folder / "run.json"
+    if not file.is_file():
+        what = "is no run: it has no run.json" if folder.is_dir() else "no such folder"
+        raise UserError(Problem(f"{what}; give a folder in runs/cells", where=str(folder)))
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
         raw, labels = record["config"], tuple(map(str, record.get("labels", ())))
@@ -82,3 +117,8 @@ def untrained(name: str, env: ConstraintEnv, catalog: Catalog) -> ConstraintInte
         raise UserError(f"interpreter '{name}' has to learn first; show a finished run that uses it")
     interpreter.eval()
     return interpreter
+
+
+def plugin_host(files: Sequence[str | PathLike[str]]) -> PluginHost:
+    """All plugins, with those in ``files``."""
+    return PluginHost([PluginRef(path=str(Path(file).resolve()), where=str(file)) for file in files])

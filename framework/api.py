@@ -1,0 +1,104 @@
+"""Heed from Python: what ``python -m framework.run`` does, for notebooks and scripts. See docs/python.md."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+
+from rich.console import Console
+
+from framework import config, records, report, run
+from framework.launcher import Outcome, launch
+from framework.progress import Display
+from framework.records import Records
+from framework.resume import Resume
+
+Runs = str | PathLike[str]
+
+
+def load(registry: Runs, *overrides: str) -> Study:
+    """Read and check a registry. ``overrides`` are as on the command line: ``"training.steps=10_000"``."""
+    return Study(config.load(Path(registry), list(overrides)))
+
+
+def results(runs: Runs = "runs") -> Records:
+    """Every finished run of a runs folder: one record for each of its evaluations."""
+    return records.of_folder(Path(runs))
+
+
+def history(run_folder: Runs) -> Records:
+    """The learning curve of one run: one record for each update."""
+    return records.of_history(Path(run_folder))
+
+
+class Study:
+    """A registry that has been read and checked."""
+
+    def __init__(self, checked: config.Study) -> None:
+        self.checked = checked
+
+    @property
+    def name(self) -> str:
+        return self.checked.name
+
+    @property
+    def cells(self) -> list[str]:
+        """Names of all systems: experiments, and the cells of ablations."""
+        return [cell.label for cell in self.checked.cells]
+
+    def only(self, pattern: str) -> Study:
+        """The part of the study whose cells match, as ``--only``."""
+        return Study(run.select(self.checked, pattern))
+
+    def check(self) -> None:
+        """Build every system once; what does not fit is told now, not after an hour."""
+        run.build_all(self.checked)
+
+    def run(
+        self, runs: Runs = "runs", workers: int | None = None, quiet: bool = False, resume: Resume = "same"
+    ) -> Outcome:
+        """Run what is not finished, in ``workers`` processes (default: one per core), and write the report.
+
+        The outcome says what was done, what was finished before, and what failed and why; a run that fails does not
+        stop the others.
+        """
+        folder, study, console = Path(runs), self.checked, Console(highlight=False, quiet=quiet)
+        run.make_writable(folder)
+        run.borrow_finished(study, folder, console)
+        with _main_stays_out(), Display(study, console, quiet) as display:
+            outcome = launch(study.runs, folder, study.host, study.plugins, run.count_workers(workers), display.watch,
+                             resume)  # fmt: skip
+        report.write(study, folder, console)
+        return outcome
+
+    def results(self, runs: Runs = "runs") -> Records:
+        """Records of this study's cells that are finished; ``group`` and ``cell`` are its own names for them."""
+        made = Records()
+        for cell in self.checked.cells:
+            for item in cell.runs():
+                for record in records.of_run(Path(runs) / "cells" / item.id):
+                    named = {"group": cell.group, "cell": cell.name, "baseline": cell.baseline}
+                    made.append(named | record | {"system": cell.label})
+        return made
+
+    def __repr__(self) -> str:
+        return f"<study {self.name}: {len(self.checked.cells)} cells, {len(self.checked.runs)} runs>"
+
+
+@contextlib.contextmanager
+def _main_stays_out() -> Iterator[None]:
+    """Worker processes import the caller's main script anew, by its path, and would run the study once more in there.
+    They need nothing of it: while they are started, it has no path."""
+    main = sys.modules["__main__"]
+    kept = {name: getattr(main, name) for name in ("__file__", "__spec__") if hasattr(main, name)}
+    main.__spec__ = None
+    if "__file__" in kept:
+        del main.__file__
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            setattr(main, name, value)
