@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Sequence
@@ -26,6 +27,9 @@ th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid var(-
 th:first-child, td:first-child { text-align: left; } th { border-bottom: 2px solid var(--line); }
 figure { margin: 1rem 0; background: #ffffff; border-radius: .5rem; padding: .5rem; overflow-x: auto; }
 figure svg { max-width: 100%; height: auto; min-width: 34rem; }
+.films { display: grid; grid-template-columns: repeat(auto-fill, minmax(16rem, 1fr)); gap: 1rem; }
+.films figure { margin: 0; padding: 0; background: none; } .films img { width: 100%; border-radius: .5rem; }
+.films figcaption { font-size: .88rem; color: var(--soft); }
 details { margin-top: .6rem; } pre { font-size: .8rem; overflow-x: auto; }
 .note { color: var(--soft); font-size: .9rem; }
 """
@@ -33,11 +37,13 @@ details { margin-top: .6rem; } pre { font-size: .8rem; overflow-x: auto; }
 
 @dataclass(frozen=True)
 class Part:
-    """A heading with a table or a figure under it."""
+    """A heading with a table, a figure or films under it."""
 
     heading: str
     table: list[list[str]] = field(default_factory=list)
     figure: str = ""
+    films: Sequence[tuple[str, bytes]] = ()
+    """Caption and GIF."""
 
 
 def write(file: Path, title: str, study: Study, runs: Path, parts: Sequence[Part]) -> None:
@@ -47,6 +53,7 @@ def write(file: Path, title: str, study: Study, runs: Path, parts: Sequence[Part
         body.append(f"<h2>{escape(part.heading)}</h2>")
         body += [_table(part.table)] if part.table else []
         body += [f"<figure>{_inline(part.figure)}</figure>"] if part.figure else []
+        body += [_films(part.films)] if part.films else []
     body += ["<h2>How it was made</h2>", *notes, *_settings(study, runs)]
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
     page = f"<!doctype html><html lang='en'><head>{head}<title>{escape(title)}</title><style>{STYLE}</style></head>"
@@ -58,6 +65,14 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
     top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
     lines = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in body)
     return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table></div>'
+
+
+def _films(films: Sequence[tuple[str, bytes]]) -> str:
+    shown = []
+    for caption, data in films:
+        picture = f'<img alt="{escape(caption)}" src="data:image/gif;base64,{base64.b64encode(data).decode()}">'
+        shown.append(f"<figure>{picture}<figcaption>{escape(caption)}</figcaption></figure>")
+    return f'<div class="films">{"".join(shown)}</div>'
 
 
 def _inline(svg: str) -> str:

@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from framework import comparison, figures, latex, page
+from framework import comparison, figures, gallery, latex, page
 from framework.checkpoint import write_bytes
 from framework.config import Study
 from framework.grid import GridCell
@@ -169,6 +169,8 @@ def write(study: Study, runs: Path, console: Console) -> Path | None:
         _write_csv(folder / "acting.csv", COLUMNS, _flat(made))
     if "reading" in study.report.tables:
         parts += _reading(study, runs, folder, console, title)
+    if films := [(exhibit.label, exhibit.film) for exhibit in gallery.show(study, runs, console)]:
+        parts.append(page.Part("Agents at work, all in the same world", films=films))
     page.write(folder / "report.html", title, study, runs, parts)
     return folder
 

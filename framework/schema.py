@@ -233,6 +233,12 @@ class Report:
     """What to print: how agents act (reward, violations), how interpreters read (mask, threshold)."""
     reference: tuple[Reference, ...] = ()
     """Known results, for the reading table."""
+    gallery: int = 1
+    """Episodes to show of each experiment's agent, as a film on the page; 0: no films."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.gallery <= 10:
+            raise ValueError(f"gallery must be 0 to 10 episodes, not {self.gallery}")
 
 
 @dataclass(frozen=True)

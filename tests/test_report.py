@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import csv
+import html
+import io
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from scipy.stats import mannwhitneyu, trim_mean
 
-from framework import checkpoint, latex, outcomes, stats
+from framework import checkpoint, gallery, latex, outcomes, stats
 from framework.config import load
 from framework.run import MISTAKE, OK, main
 
@@ -67,7 +71,7 @@ def test_latex_escapes_what_latex_would_stumble_over():
 class Reader(HTMLParser):
     """Checks that tags close, and collects text."""
 
-    VOID = frozenset({"meta", "br", "path", "use", "rect", "image"})
+    VOID = frozenset({"meta", "br", "path", "use", "rect", "image", "img"})
 
     def __init__(self):
         super().__init__()
@@ -136,6 +140,40 @@ def test_a_study_leaves_tables_figures_and_a_page(tmp_path, monkeypatch, capsys)
     check_scores_by_budget(load(Path("registry.yaml")))
     check_comparison(load(Path("registry.yaml")), folder)
     assert reader.cells >= 4 * 8
+
+
+def test_the_gallery_shows_each_agent_in_the_same_world(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("s.yaml").write_text(REGISTRY.replace("report: {", "report: {gallery: 2, "))
+    assert main(["s.yaml", "--workers", "1"]) == OK
+    page = Path("runs/page/report.html").read_text()
+    films = re.findall(r'<img alt="([^"]*)" src="data:image/gif;base64,([^"]*)"', page)
+    assert [html.unescape(label) for label, _ in films] == ["heed & co", "random <walk>"]  # no film of an ablation
+    for _, data in films:
+        film = Image.open(io.BytesIO(base64.b64decode(data)))
+        assert 2 < film.n_frames <= gallery.FRAMES + 2
+    kept = sorted(Path("runs/cells").glob("*/gallery-2.gif"))
+    before = [file.stat().st_mtime_ns for file in kept]
+    assert len(kept) == 2
+    assert main(["s.yaml", "--report"]) == OK
+    assert [file.stat().st_mtime_ns for file in kept] == before  # recorded once
+    assert main(["s.yaml", "--report", "report.gallery=0"]) == OK
+    assert "data:image/gif" not in Path("runs/page/report.html").read_text()
+    assert main(["s.yaml", "--check", "report.gallery=11"]) == MISTAKE
+    assert "gallery must be 0 to 10 episodes, not 11" in capsys.readouterr().err
+
+
+def test_who_cannot_be_drawn_is_left_out_of_the_gallery_and_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("s.yaml").write_text(REGISTRY)
+    assert main(["s.yaml", "--workers", "1", "--only", "random*"]) == OK
+    for file in Path("runs/cells").glob("*/gallery-1.gif"):
+        file.unlink()
+    for file in Path("runs/cells").glob("*/policy.safetensors"):
+        file.write_bytes(b"not weights")
+    capsys.readouterr()
+    assert main(["s.yaml", "--report", "--only", "random*"]) == OK
+    assert "not in the gallery: random <walk>" in capsys.readouterr().out
 
 
 def test_figures_are_the_same_for_the_same_runs(tmp_path, monkeypatch, capsys):
