@@ -1,4 +1,4 @@
-"""``python -m framework.check PATH_OR_NAME``: does a plugin keep its contract? Says in words what does not.
+"""Check a plugin against its contract: ``python -m framework.check PATH_OR_NAME``. Says in words what is broken.
 
 Exit codes: 0 it does, 1 it does not, 2 the plugin cannot be found or loaded.
 """
