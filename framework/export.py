@@ -1,4 +1,4 @@
-"""Take a trained policy elsewhere: ``python -m framework.export runs/cells/<id> --format torchscript``.
+"""Take a trained policy elsewhere: ``python -m framework.export RUN_FOLDER``.
 
 The file holds one step of the policy, its memory included::
 
@@ -50,10 +50,10 @@ def main(argv: list[str] | None = None) -> int:
             raise UserError(f"--format '{options.format}' is not known{did_you_mean(options.format, list(SUFFIX))}")
         if options.rows < 1:
             raise UserError(f"--rows must be at least 1, not {options.rows}")
-        trained = load_trained(options.run, plugin_host(options.plugin))
         out = options.out or Path(f"policy{SUFFIX[options.format]}")
         if out.suffix != SUFFIX[options.format]:
             raise UserError(Problem(f"--out must end in {SUFFIX[options.format]} for {options.format}", str(out)))
+        trained = load_trained(options.run, plugin_host(options.plugin))
         steps = export(trained, options.format, out, options.rows)
     except UserError as error:
         for problem in error.problems:
