@@ -4,9 +4,12 @@ The file holds one step of the policy, its memory included::
 
     action values, *next state  =  step(obs, mask, budget, threshold, touched, last_action, text, tokens, *state)
 
-Action values are log-probabilities of the actions, or the mean of continuous ones. Beside it, FILE.json names every
-input and output with shape and type. What was written is loaded again and compared with the policy on a walk through
-its world; a file that does not give the same is not kept.
+Action values are log-probabilities of the actions, or the mean of continuous ones. A memory that is not made of torch
+operations cannot be in it; then ``--network-only`` leaves it out, and its features are one more input, ``memory``.
+Beside it, FILE.json names every input and output with shape and type.
+
+What was written is loaded again and compared with the policy on a walk through its world; a file that does not give the
+same is not kept.
 
 Exit codes: 0 done, 2 the user's mistake, or a policy that cannot be exported that way.
 """
@@ -54,7 +57,7 @@ def main(argv: list[str] | None = None) -> int:
         if out.suffix != SUFFIX[options.format]:
             raise UserError(Problem(f"--out must end in {SUFFIX[options.format]} for {options.format}", str(out)))
         trained = load_trained(options.run, plugin_host(options.plugin))
-        steps = export(trained, options.format, out, options.rows)
+        steps = export(trained, options.format, out, options.rows, options.network_only)
     except UserError as error:
         for problem in error.problems:
             errors.print(str(problem), markup=False)
@@ -72,24 +75,36 @@ def _parser() -> argparse.ArgumentParser:
     add("--format", default="torchscript", metavar="NAME", help="torchscript (default), onnx, or torch (torch.export)")
     add("--out", type=Path, metavar="FILE", help="default: policy.ts, policy.onnx or policy.pt2")
     add("--rows", type=int, default=1, metavar="N", help="how many agents one call serves (default: 1)")
+    add("--network-only", action="store_true", help="leave the policy's memory out; its features are an input")
     add("--plugin", type=Path, action="append", default=[], metavar="FILE", help="a plugin file that the run needs")
     return parser
 
 
 class Step(nn.Module):
-    """One step of a policy as a function of tensors alone."""
+    """One step of a policy as a function of tensors alone: with its memory, or ``network_only`` after it."""
 
-    def __init__(self, policy: PolicyNet) -> None:
+    def __init__(self, policy: PolicyNet, network_only: bool = False) -> None:
         super().__init__()
         self.policy = policy
+        self.network_only = network_only
+        states = 0 if network_only else len(policy.initial_state(1))
+        self.input_names = [*INPUTS, *(["memory"] if network_only else [f"state{i}" for i in range(states)])]
+        self.output_names = ["values", *(f"next_state{i}" for i in range(states))]
+
+    def given(self, inputs: PolicyInput, state: State) -> tuple[Tensor, ...]:
+        """What it is called with, of a policy's own input."""
+        return (*(getattr(inputs, name) for name in INPUTS), *((inputs.memory,) if self.network_only else state))
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
-        named, state = dict(zip(INPUTS, tensors, strict=False)), tensors[len(INPUTS) :]
-        inputs = PolicyInput(memory=tensors[0].new_zeros(len(tensors[0]), 0, dtype=torch.float32), **named)
-        memory, state = self.policy.remember(inputs, state)
-        chosen = self.policy.distribution(dataclasses.replace(inputs, memory=memory))
-        values = chosen.log_probs if isinstance(chosen, Categorical) else chosen.mean
-        return (values, *state)
+        named, rest = dict(zip(INPUTS, tensors, strict=False)), tensors[len(INPUTS) :]
+        nothing = tensors[0].new_zeros(len(tensors[0]), 0, dtype=torch.float32)
+        inputs = PolicyInput(memory=rest[0] if self.network_only else nothing, **named)
+        state: State = ()
+        if not self.network_only:
+            memory, state = self.policy.remember(inputs, rest)
+            inputs = dataclasses.replace(inputs, memory=memory)
+        chosen = self.policy.distribution(inputs)
+        return (chosen.log_probs if isinstance(chosen, Categorical) else chosen.mean, *state)
 
 
 @dataclass(frozen=True)
@@ -100,19 +115,21 @@ class Sample:
     outputs: tuple[Tensor, ...]
 
 
-def export(trained: Trained, form: str, out: Path, rows: int = 1) -> int:
+def export(trained: Trained, form: str, out: Path, rows: int = 1, network_only: bool = False) -> int:
     """Write ``out`` and ``out``.json; returns on how many steps it was compared. UserError if it cannot be done."""
-    step = Step(trained.policy).eval()
+    step = Step(trained.policy, network_only).eval()
     samples = _walk(trained, step, rows)
     write, read = {"torchscript": _torchscript, "onnx": _onnx, "torch": _torch}[form]
-    name, others = trained.policy.name, " or ".join(other for other in SUFFIX if other != form)
+    name, hint = trained.policy.name, " or ".join(f"--format {other}" for other in SUFFIX if other != form)
+    if not network_only and trained.policy.initial_state(1):
+        hint = f"--network-only, if its memory is what cannot be exported, or {hint}"
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # exporters warn of what the comparison below decides
             logging.getLogger("torch.onnx").setLevel(logging.ERROR)
             write(step, samples[0].inputs, out)
-            again = read(out)
+            again = read(out, step.input_names)
             worst = max(_difference(again(sample.inputs), sample.outputs) for sample in samples)
     except UserError:
         raise
@@ -121,11 +138,11 @@ def export(trained: Trained, form: str, out: Path, rows: int = 1) -> int:
     except Exception as error:
         out.unlink(missing_ok=True)
         why = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-        raise UserError(f"policy '{name}' cannot be exported as {form}: {why}; try --format {others}") from None
+        raise UserError(f"policy '{name}' cannot be exported as {form}: {why}; try {hint}") from None
     if not worst < CLOSE:
         out.unlink(missing_ok=True)
-        raise UserError(f"policy '{name}' as {form} is off by {worst:.2g}; nothing was kept; try --format {others}")
-    _describe(trained, samples[0], out, rows)
+        raise UserError(f"policy '{name}' as {form} is off by {worst:.2g}; nothing was kept; try {hint}")
+    _describe(trained, step, samples[0], out, rows)
     return len(samples)
 
 
@@ -138,7 +155,7 @@ def _walk(trained: Trained, step: Step, rows: int) -> list[Sample]:
     for _ in range(WALK):
         state: State = reset_rows(mind.policy, agent.policy.initial_state(rows), now.episode_start)
         inputs, mind = agent.perceive(now, mind, action, labels_for(agent.interpreter, env))
-        given = (*(getattr(inputs, name) for name in INPUTS), *state)
+        given = step.given(inputs, state)
         samples.append(Sample(given, step(*given)))
         action = agent.policy.distribution(inputs).sample(draw)
         now = env.step(action)
@@ -165,7 +182,7 @@ def _write_torchscript(step: Step, inputs: Inputs, out: Path) -> None:
     torch.jit.trace(step, inputs, check_trace=False).save(str(out))
 
 
-def _read_torchscript(file: Path) -> Written:
+def _read_torchscript(file: Path, names: list[str]) -> Written:
     module: Any = torch.jit.load(str(file))
     return lambda inputs: module(*inputs)
 
@@ -174,7 +191,7 @@ def _write_torch(step: Step, inputs: Inputs, out: Path) -> None:
     torch.export.save(torch.export.export(step, inputs), str(out))
 
 
-def _read_torch(file: Path) -> Written:
+def _read_torch(file: Path, names: list[str]) -> Written:
     module: Any = torch.export.load(str(file)).module()
     return lambda inputs: module(*inputs)
 
@@ -183,21 +200,19 @@ def _write_onnx(step: Step, inputs: Inputs, out: Path) -> None:
     missing = [name for name in ("onnx", "onnxscript", "onnxruntime") if not _installed(name)]
     if missing:
         raise UserError(f"--format onnx needs {', '.join(missing)}; install with: pip install {' '.join(missing)}")
-    states = [f"state{i}" for i in range(len(inputs) - len(INPUTS))]
     torch.onnx.export(
-        step, inputs, str(out), input_names=[*INPUTS, *states], output_names=["values", *(f"next_{s}" for s in states)],
+        step, inputs, str(out), input_names=step.input_names, output_names=step.output_names,
         dynamo=True, external_data=False, verbose=False,
     )  # fmt: skip
 
 
-def _read_onnx(file: Path) -> Written:
+def _read_onnx(file: Path, names: list[str]) -> Written:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
     wanted = [item.name for item in session.get_inputs()]  # an input that the policy does not use may be gone
 
     def call(inputs: Inputs) -> list[Tensor]:
-        names = [*INPUTS, *(f"state{i}" for i in range(len(inputs) - len(INPUTS)))]
         given = {name: tensor.numpy() for name, tensor in zip(names, inputs, strict=True) if name in wanted}
         return [torch.from_numpy(array) for array in session.run(None, given)]
 
@@ -215,22 +230,21 @@ _torch = _write_torch, _read_torch
 _onnx = _write_onnx, _read_onnx
 
 
-def _describe(trained: Trained, sample: Sample, out: Path, rows: int) -> None:
+def _describe(trained: Trained, step: Step, sample: Sample, out: Path, rows: int) -> None:
     def about(names: Sequence[str], tensors: Sequence[Tensor]) -> dict[str, dict[str, Any]]:
         return {
             name: {"shape": list(tensor.shape), "type": str(tensor.dtype).removeprefix("torch.")}
             for name, tensor in zip(names, tensors, strict=True)
         }
 
-    states = [f"state{i}" for i in range(len(sample.inputs) - len(INPUTS))]
     action = trained.policy.spec.action
     meaning = "log-probability of each action" if action.kind == "discrete" else "mean action, in [-1, 1]"
     content = {
         "run": trained.run.id,
         "policy": trained.run.cell.policy.as_dict(),
         "rows": rows,
-        "inputs": about([*INPUTS, *states], sample.inputs),
-        "outputs": about(["values", *(f"next_{state}" for state in states)], sample.outputs),
+        "inputs": about(step.input_names, sample.inputs),
+        "outputs": about(step.output_names, sample.outputs),
         "values": meaning,
     }
     write_json(out.with_name(f"{out.name}.json"), content)

@@ -40,7 +40,9 @@ def runs(tmp_path_factory) -> Path:
 
 
 def test_importing_is_light():
-    code = "import sys, framework; assert 'load' in dir(framework); print({'torch', 'numpy', 'rich'} & set(sys.modules))"
+    code = (
+        "import sys, framework; assert 'load' in dir(framework); print({'torch', 'numpy', 'rich'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.stdout == "set()\n", done.stderr
 
