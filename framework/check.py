@@ -1,4 +1,4 @@
-"""``python -m framework.check PATH_OR_NAME``: does a plugin keep its contract? Says in words what does not.
+"""Check a plugin against its contract: ``python -m framework.check PATH_OR_NAME``. Says in words what is broken.
 
 Exit codes: 0 it does, 1 it does not, 2 the plugin cannot be found or loaded.
 """
@@ -31,13 +31,7 @@ CHECKS: dict[Kind, Callable[..., list[str]]] = {
 
 def main(argv: list[str] | None = None) -> int:
     """Returns the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m framework.check", description="Check a plugin against its contract."
-    )
-    parser.add_argument("plugin", help="a plugin file, or the name of a plugin")
-    parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of the plugin")
-    parser.add_argument("--env", help="the environment to try it in (default: the first that it takes)")
-    options = parser.parse_intermixed_args(argv)
+    options = _parser().parse_intermixed_args(argv)
     console, errors = Console(highlight=False), Console(stderr=True, highlight=False, soft_wrap=True)
     try:
         entries = _find(options.plugin)
@@ -47,6 +41,16 @@ def main(argv: list[str] | None = None) -> int:
             errors.print(str(problem), markup=False)
         return 2
     return 1 if broken else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m framework.check", description="Check a plugin against its contract."
+    )
+    parser.add_argument("plugin", help="a plugin file, or the name of a plugin")
+    parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of the plugin")
+    parser.add_argument("--env", help="the environment to try it in (default: the first that it takes)")
+    return parser
 
 
 def _find(target: str) -> list[Entry]:

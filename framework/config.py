@@ -55,7 +55,7 @@ def load(file: Path, overrides: list[str] | None = None, max_cells: int = MAX_CE
     source = read(file, overrides)
     notes = Notes(source.locate)
     registry = _registry(source, notes)
-    refs = _plugin_refs(source, file.parent, notes)
+    refs = _plugin_refs(source, file.parent, notes) + _observer_refs(source, notes)
     host = PluginHost(refs, strict=False)
     notes.problems += host.problems
     return _Checker(source, registry, host, notes, max_cells, file.parent).study(refs)
@@ -73,8 +73,8 @@ def _registry(source: Source, notes: Notes) -> Registry:
         elif key in NAMED:
             cls = NAMED[key]
             sections[key] = _named(cls, key, value, notes)
-        elif key == "plugins":
-            continue
+        elif key in ("plugins", "observers"):
+            continue  # _plugin_refs and _observer_refs
         else:
             trial = convert(Registry, {key: value}, "", notes, key)
             if trial is not None:
@@ -121,6 +121,22 @@ def _plugin_refs(source: Source, folder: Path, notes: Notes) -> tuple[PluginRef,
         if entry is not None:
             path = os.path.abspath(folder / entry.path) if entry.path else None
             refs.append(PluginRef(path, entry.module, source.locate(f"plugins.{i}")))
+    return tuple(refs)
+
+
+def _observer_refs(source: Source, notes: Notes) -> tuple[PluginRef, ...]:
+    entries = source.values.get("observers") or []
+    if not isinstance(entries, list):
+        notes.add("observers", "expected a list of names, or of {plugin: name, settings}", "registry")
+        return ()
+    refs = []
+    for i, item in enumerate(entries):
+        settings = dict(item) if isinstance(item, Mapping) else {"plugin": item}
+        name = settings.pop("plugin", None)
+        if isinstance(name, str):
+            refs.append(PluginRef(where=source.locate(f"observers.{i}"), observer=name, settings=settings))
+        else:
+            notes.add(f"observers.{i}", f"expected a name, or {{plugin: name, settings}}, got {item!r}", "registry")
     return tuple(refs)
 
 

@@ -23,11 +23,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import pluggy
 
-from framework.interfaces.component import Component
+from framework.interfaces.component import Component, NoConfig
 
 PROJECT = "heed"
 ENTRY_POINT_GROUP = "heed.plugins"
@@ -49,6 +49,8 @@ class RunInfo:
     """Where its files are."""
     config: Mapping[str, Any]
     """The resolved cell: components with all their settings, training, seed."""
+    step: int = 0
+    """Environment steps that were done before: more than 0 when a run that was stopped goes on."""
 
 
 class RunObserver(Protocol):
@@ -64,6 +66,21 @@ class RunObserver(Protocol):
         """Once, when the run is over; ``error`` says why it failed, or is None."""
 
 
+class NamedObserver(RunObserver):
+    """An observer that a registry switches on by name, with settings: ``observers: [{plugin: my_log, every: 10}]``.
+
+    ``name``, ``Config`` and ``requires`` are those of any plugin (framework/interfaces/component.py). One is made for
+    each run.
+    """
+
+    name: ClassVar[str] = ""
+    Config: ClassVar[type] = NoConfig
+    requires: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, config: Any, run: RunInfo) -> None:
+        self.config, self.run = config, run
+
+
 @hookspec
 def heed_components() -> Sequence[type[Component]]:  # type: ignore[empty-body]
     """Hand over the plugin's classes: interpreters, policies, optimizers, environments.
@@ -75,8 +92,13 @@ def heed_components() -> Sequence[type[Component]]:  # type: ignore[empty-body]
 
 
 @hookspec
+def heed_observers() -> Sequence[type[NamedObserver]]:  # type: ignore[empty-body]
+    """Hand over observers that people switch on by name (``observers`` in a registry). Return a list of classes."""
+
+
+@hookspec
 def heed_observe(run: RunInfo) -> RunObserver | None:
-    """Watch a run: called when it starts. Return an observer, or None to ignore this run.
+    """Watch every run, without being asked for in the registry: called when a run starts. Return an observer, or None.
 
     The observer lives in the process of the run. If it raises, the error is printed with the plugin's name, the
     observer is dropped, and the run goes on: a logger must not cost anyone a training run.

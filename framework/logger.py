@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import sys
@@ -33,7 +34,7 @@ class RunLog:
         self._file = open(file, "a", encoding="utf-8")  # noqa: SIM115 - closed in end()
         self._timing = open(info.folder / "timing.jsonl", "a" if until else "w", encoding="utf-8")  # noqa: SIM115
         self._progress = progress
-        self._observers: list[tuple[str, RunObserver]] = list(host.observers(info))
+        self._observers: list[tuple[str, RunObserver]] = list(host.observers(dataclasses.replace(info, step=until)))
 
     def update(self, stage: str, step: int, metrics: Mapping[str, float]) -> None:
         """One line: stage, environment steps so far, numbers (NaN and infinity become null: JSON has neither)."""

@@ -12,7 +12,7 @@ import importlib
 import importlib.util
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -24,9 +24,9 @@ import pluggy
 import framework
 from framework import hookspecs
 from framework.catalog import Catalog, Entry
-from framework.convert import from_yaml
-from framework.errors import Problem, UserError
-from framework.hookspecs import ENTRY_POINT_GROUP, PROJECT, RunInfo, RunObserver
+from framework.convert import Notes, convert, from_yaml
+from framework.errors import Problem, UserError, did_you_mean
+from framework.hookspecs import ENTRY_POINT_GROUP, PROJECT, NamedObserver, RunInfo, RunObserver
 from framework.interfaces import ConstraintEnv, ConstraintInterpreter, PolicyNet, SafeOptimizer
 from framework.interfaces.component import KINDS, Component, Kind
 
@@ -48,11 +48,14 @@ LONGEST_PATH = 1_000
 
 @dataclass(frozen=True)
 class PluginRef:
-    """A plugin that a registry asks for: a file (``path``, absolute) or an importable ``module``."""
+    """What a registry asks for: a plugin file (``path``, absolute), an importable ``module``, or an ``observer``."""
 
     path: str | None = None
     module: str | None = None
     where: str = ""
+    observer: str | None = None
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Of the observer."""
 
 
 class PluginHost:
@@ -65,6 +68,9 @@ class PluginHost:
         self.problems: list[Problem] = []
         """Why plugins could not be loaded. With ``strict`` they are raised; else the caller tells them with its own."""
         self._origins: dict[str, str] = {}
+        self.observer_types: dict[str, tuple[type[NamedObserver], str]] = {}
+        """Observers that can be switched on: name -> class and origin."""
+        self._switched_on: list[tuple[str, type[NamedObserver], Any]] = []
         self.external: list[str] = []
         """Plugin code that is not built in; a run prints it, because it runs with the user's rights."""
         self._load_builtins()
@@ -86,6 +92,11 @@ class PluginHost:
                 continue
             if observer is not None:
                 yield origin, cast(RunObserver, observer)
+        for name, cls, config in self._switched_on:
+            try:
+                yield f"'{name}'", cls(config, run)
+            except Exception as error:
+                print(f"observer '{name}' raised {type(error).__name__}: {error}; it is dropped", file=sys.stderr)
 
     def agent_folders(self) -> Iterator[tuple[str, Path]]:
         """Runs folders with trained agents that come with plugins, each with the origin of its plugin."""
@@ -106,6 +117,8 @@ class PluginHost:
             for file in sorted((root / folder).glob("[!_]*.py")):
                 module_name = f"plugins.{folder}.{file.stem}"
                 self._load(module_name, f"plugins/{folder}/{file.name}", fallback=(kind, file.stem), builtin=True)
+        for file in sorted((root / "observers").glob("[!_]*.py")):
+            self._load(f"plugins.observers.{file.stem}", f"plugins/observers/{file.name}", ("interpreter", file.stem))
 
     def _load_entry_points(self) -> None:
         seen: dict[str, str] = {}
@@ -126,6 +139,9 @@ class PluginHost:
             self._load(point.module, origin, fallback=("interpreter", point.name), version=version)
 
     def _load_ref(self, ref: PluginRef) -> None:
+        if ref.observer is not None:
+            self._switch_on(ref.observer, ref)
+            return
         if ref.module:
             origin = f"module {ref.module}"
             self.external.append(origin)
@@ -141,6 +157,21 @@ class PluginHost:
         self.external.append(origin)
         digest = hashlib.sha256(file.read_bytes()).hexdigest()[:12]
         self._load(file, origin, fallback=("interpreter", file.stem), where=ref.where, version=f"sha256:{digest}")
+
+    def _switch_on(self, name: str, ref: PluginRef) -> None:
+        if name not in self.observer_types:
+            said = f"no observer is called '{name}'{did_you_mean(name, sorted(self.observer_types))}"
+            self.problems.append(Problem(said, where=ref.where, path="observers"))
+            return
+        cls, origin = self.observer_types[name]
+        owner, missing = f"observer '{name}' ({origin})", missing_requirements(cls)
+        notes = Notes(lambda path: ref.where)
+        config = convert(cls.Config, dict(ref.settings), "observers", notes, owner)
+        if missing:
+            notes.add("observers", f"observer '{name}' is not available: {missing}", origin)
+        self.problems += notes.problems
+        if not notes.problems:
+            self._switched_on.append((name, cls, config))
 
     # Loading one, and checking what it hands over.
 
@@ -200,6 +231,9 @@ class PluginHost:
         for impl in self._manager.hook.heed_components.get_hookimpls():
             if impl.plugin is module:
                 self._take(impl.function, origin, where, version, fallback[1] if builtin else "")
+        for impl in self._manager.hook.heed_observers.get_hookimpls():
+            if impl.plugin is module:
+                self._take_observers(impl.function, origin, where)
 
     def _take(self, hook: Any, origin: str, where: str, version: str, file_stem: str) -> None:
         try:
@@ -218,6 +252,20 @@ class PluginHost:
                 self.problems.append(Problem(f"plugin {origin}: {label}: {fault}", where=where))
             if not faults:
                 self._add(Entry(cls.kind, cls.name, origin, cls, missing_requirements(cls), version), where)
+
+    def _take_observers(self, hook: Any, origin: str, where: str) -> None:
+        try:
+            classes = list(hook())
+        except Exception as error:
+            said = f"plugin {origin}: heed_observers() raised {type(error).__name__}: {error}"
+            self.problems.append(Problem(said, where=where))
+            return
+        for cls in classes:
+            faults = observer_faults(cls)
+            if not faults and self.observer_types.setdefault(cls.name, (cls, origin))[0] is not cls:
+                faults = [f"two observers are called '{cls.name}': the other is {self.observer_types[cls.name][1]}"]
+            label = getattr(cls, "__name__", repr(cls))
+            self.problems += [Problem(f"plugin {origin}: {label}: {fault}", where=where) for fault in faults]
 
     def _add(self, entry: Entry, where: str) -> None:
         problem = self.catalog.add(entry)
@@ -266,15 +314,31 @@ def class_faults(cls: Any) -> list[str]:
     return _component_faults(cls)
 
 
+def observer_faults(cls: Any) -> list[str]:
+    """Likewise for an observer."""
+    if not isinstance(cls, type) or not issubclass(cls, NamedObserver):
+        return ["heed_observers() must return subclasses of NamedObserver (it is in framework.hookspecs)"]
+    return _name_faults(cls) + _config_faults(cls)
+
+
 def _component_faults(cls: type[Component]) -> list[str]:
-    faults = []
-    if not isinstance(cls.name, str) or not NAME.fullmatch(cls.name):
-        faults.append(f"needs a class attribute name in lower_case letters, digits and underscores, not {cls.name!r}")
+    faults = _name_faults(cls)
     if cls.kind not in KINDS:
         faults.append(f"kind is {cls.kind!r}; do not override it")
     missing = sorted(getattr(cls, "__abstractmethods__", ()))
     if missing:
         faults.append(f"abstract method{'s' if len(missing) > 1 else ''} missing: {', '.join(missing)}")
+    return faults + _config_faults(cls)
+
+
+def _name_faults(cls: Any) -> list[str]:
+    if isinstance(cls.name, str) and NAME.fullmatch(cls.name):
+        return []
+    return [f"needs a class attribute name in lower_case letters, digits and underscores, not {cls.name!r}"]
+
+
+def _config_faults(cls: Any) -> list[str]:
+    faults = []
     if not dataclasses.is_dataclass(cls.Config) or not _is_frozen(cls.Config):
         faults.append("Config must be a frozen dataclass: @dataclass(frozen=True)")
     else:
@@ -295,7 +359,7 @@ def _is_frozen(config: Any) -> bool:
     return bool(config.__dataclass_params__.frozen)
 
 
-def missing_requirements(cls: type[Component]) -> str:
+def missing_requirements(cls: type[Component] | type[NamedObserver]) -> str:
     """'' or why the plugin cannot be used here: packages from ``requires`` that are not installed."""
     missing = [pip for module, pip in cls.requires.items() if importlib.util.find_spec(module) is None]
     return f"it needs {', '.join(missing)}; install with: pip install {' '.join(missing)}" if missing else ""

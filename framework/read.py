@@ -1,4 +1,4 @@
-"""``python -m framework.read``: what does a trained interpreter make of a sentence, or of a folder of sentences?
+"""Try a trained interpreter on sentences: ``python -m framework.read "Never step on the grass"``.
 
     python -m framework.read "Stay two steps away from the lava"         one sentence (or several), on a sample view
     python -m framework.read --texts FOLDER                              scores on sentences in the public file format

@@ -1,4 +1,4 @@
-"""The command line: ``python -m framework.run registry.yaml``.
+"""Run a study: ``python -m framework.run registry.yaml``.
 
 Exit codes: 0 all done, 1 some run failed, 2 the user's mistake.
 """
@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import dataclasses
 import fnmatch
+import inspect
 import os
 import signal
 import sys
@@ -27,7 +28,7 @@ from framework.config import Study, TooManyCells, load
 from framework.errors import Problem, UserError
 from framework.fields import describe_fields
 from framework.launcher import Outcome, launch
-from framework.plugin_manager import PluginHost
+from framework.plugin_manager import PluginHost, missing_requirements
 from framework.progress import Display
 from framework.reuse import borrow
 from framework.stages import is_finished
@@ -195,9 +196,19 @@ def _print_plugins(host: PluginHost, console: Console) -> None:
             console.print(f"    not available: {entry.unavailable}", markup=False)
         if entry.cls is not None:
             console.print(f"    {entry.cls.summary()}", markup=False)
-            for field in describe_fields(entry.cls.Config):
-                console.print(f"    {field.name}: {field.type} = {field.default}", markup=False)
-                console.print(f"        {field.text}", markup=False, style="dim")
+            _print_settings(entry.cls.Config, console)
+    for name, (cls, origin) in sorted(host.observer_types.items()):
+        console.print(f"[bold]observer {name}[/bold]  [dim]{origin}[/dim]")
+        if missing := missing_requirements(cls):
+            console.print(f"    not available: {missing}", markup=False)
+        console.print(f"    {(inspect.getdoc(cls) or '').splitlines()[0]}", markup=False)
+        _print_settings(cls.Config, console)
+
+
+def _print_settings(config: type, console: Console) -> None:
+    for field in describe_fields(config):
+        console.print(f"    {field.name}: {field.type} = {field.default}", markup=False)
+        console.print(f"        {field.text}", markup=False, style="dim")
 
 
 def count_workers(asked: int | None) -> int:

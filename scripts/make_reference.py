@@ -55,6 +55,7 @@ SECTIONS = (
     ("training.evaluation", schema.Evaluation),
     ("experiments.<name>", schema.Experiment),
     ("ablations.<name>", schema.Ablation),
+    ("evaluations.<name>", schema.Exam),
     ("report", schema.Report),
     ("report.reference[]", schema.Reference),
 )
@@ -79,11 +80,11 @@ def hooks() -> str:
     for name, item in vars(hookspecs).items():
         if name.startswith("heed_"):
             parts.append(f"\n## `{name}{_signature(item)}`\n\n{inspect.getdoc(item)}\n")
-    for cls in (hookspecs.RunInfo, hookspecs.RunObserver):
+    for cls in (hookspecs.RunInfo, hookspecs.RunObserver, hookspecs.NamedObserver):
         parts.append(f"\n## `{cls.__name__}`\n\n{inspect.getdoc(cls)}\n\n")
         if cls is hookspecs.RunInfo:
             parts += [f"- `{f.name}: {f.type}` {f.text}\n" for f in describe_fields(cls)]
-        else:
+        elif cls is hookspecs.RunObserver:
             for name, method in vars(cls).items():
                 if inspect.isfunction(method) and not name.startswith("_"):
                     parts.append(f"- `{name}{_signature(method)}`: {inspect.getdoc(method)}\n")

@@ -1,6 +1,6 @@
 """Make .venv whole: create it, or repair a broken or half-made one, and install the tested set of packages.
 
-    python scripts/setup_venv.py [peers]     peers: other people's implementations too, for the slow tests
+    python scripts/setup_venv.py [peers]     peers: what only the slow tests need, too
 
 Runs with any Python 3.11+ and the standard library alone. Starts at once when there is nothing to do: the stamp in
 .venv holds a fingerprint of what was asked for, and the interpreter in it is tried before it is trusted.
@@ -19,7 +19,9 @@ VENV = ROOT / ".venv"
 STAMP = VENV / "heed-installed"
 PYTHON = VENV / "bin" / "python"
 SAFETY_GYMNASIUM = "safety-gymnasium==1.0.0"  # its own pins cannot be met on Python 3.11, hence --no-deps
-PEERS = "import importlib.util as u; assert u.find_spec('sb3_contrib') and u.find_spec('stable_baselines3')"
+PEERS = (
+    "import importlib.util as u; assert all(map(u.find_spec, ['sb3_contrib', 'wandb', 'onnxruntime', 'onnxscript']))"
+)
 PROBE = "import torch, gymnasium, omegaconf, pluggy, safetensors, pytest, framework"
 
 
@@ -37,7 +39,7 @@ def main(peers: bool) -> int:
         subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
     STAMP.unlink(missing_ok=True)
     print("installing packages (a few minutes the first time)")
-    groups = "dev,peers" if peers else "dev"
+    groups = "dev,peers,integrations" if peers else "dev"
     pip("install", "--editable", f".[{groups}]", "--constraint", "constraints.txt")
     pip("install", "--no-deps", SAFETY_GYMNASIUM)
     if not works(PROBE):

@@ -28,19 +28,24 @@ def test_every_key_of_the_schema_is_explained():
     assert not bare
 
 
+def test_every_key_of_the_schema_is_in_the_reference():
+    sections = runpy.run_path(str(ROOT / "scripts" / "make_reference.py"))["SECTIONS"]
+    classes = {cls for cls in vars(schema).values() if isinstance(cls, type) and dataclasses.is_dataclass(cls)}
+    assert {cls.__name__ for _, cls in sections} == {cls.__name__ for cls in classes}
+    page = (ROOT / "docs" / "registry.md").read_text()
+    assert [f.name for cls in classes for f in describe_fields(cls) if f"| `{f.name}` |" not in page] == []
+
+
 def test_every_setting_of_a_builtin_plugin_is_explained():
-    bare = [
-        f"{entry.name}.{f.name}"
-        for entry in PluginHost().catalog
-        if entry.cls is not None
-        for f in describe_fields(entry.cls.Config)
-        if not f.text
-    ]
+    host = PluginHost()
+    configs = {entry.name: entry.cls.Config for entry in host.catalog if entry.cls is not None}
+    configs |= {name: cls.Config for name, (cls, _) in host.observer_types.items()}
+    bare = [f"{name}.{f.name}" for name, config in configs.items() for f in describe_fields(config) if not f.text]
     assert not bare
 
 
 def test_every_hook_is_in_the_manual():
     page = (ROOT / "docs" / "hooks.md").read_text()
     hooks = [name for name in vars(hookspecs) if name.startswith("heed_")]
-    assert hooks == ["heed_components", "heed_observe"]
+    assert hooks == ["heed_components", "heed_observers", "heed_observe"]
     assert all(f"`{name}(" in page for name in hooks)

@@ -90,5 +90,5 @@ def test_commands_of_the_readme_exist():
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
     for module in set(re.findall(r"python -m ([a-z.]+)", README)):
         assert shell(ROOT, module, "--help").returncode == 0, module
-    for document in re.findall(r"\]\((docs/[a-z]+\.md)\)", README):
+    for document in re.findall(r"\]\(([\w/]+\.md)\)", README):
         assert (ROOT / document).is_file(), document

@@ -1,10 +1,14 @@
-"""my_plugin: a garden of 5 x 5 cells with flower beds. Reach the gate; a sentence says how often a bed may be trod on.
+"""my_plugin: carry seeds across a garden. A sentence says how often you may tread on a flower bed on the way.
 
-The way round a bed costs steps, and time is short: an agent that understood how much is allowed takes what is allowed.
+.  grass                . . B . .      Start anywhere at the left. Whoever reaches the gate gets 1 and starts over at
+B  flower bed           . . B B .      the left; an episode lasts 30 steps. The short way leads across a bed, and the
+G  gate                 . . B . G      long way round is dry: an agent that understood how much is allowed takes the
+                        . . B B .      short way exactly that often.
+                        . . . . .
 
-    python -m framework.check my_plugin.py                         # does it keep the contract?
-    python -m framework.run my_plugin.yaml                         # agents that heed the sentence, and that do not
-    python -m framework.show my_plugin --plugin my_plugin.py --play
+python -m framework.check my_plugin.py                         # does it keep the contract?
+python -m framework.run my_plugin.yaml                         # agents that heed the sentence, and that do not
+python -m framework.show my_plugin --plugin my_plugin.py --play
 """
 
 from __future__ import annotations
@@ -19,8 +23,9 @@ from torch import Tensor
 from framework.hookspecs import hookimpl
 from framework.interfaces import ActionSpec, ConstraintEnv, EnvSpec, Labels, ObservationSpec, Split, Timestep
 
-SIZE, BOARDS = 5, 500
 GRASS, BED, GATE = range(3)
+MAP = torch.tensor([[".BG".index(letter) for letter in row] for row in ("..B..", "..BB.", "..B.G", "..BB.", ".....")])
+SIZE = len(MAP)
 MOVES = torch.tensor([(0, 1), (1, 0), (0, -1), (-1, 0)])  # right, down, left, up
 COLOURS = np.array([(60, 150, 50), (200, 60, 140), (240, 200, 0)], np.uint8)
 SENTENCES: dict[Split, tuple[tuple[str, int], ...]] = {  # what is said, and how often it allows a bed
@@ -44,20 +49,16 @@ SENTENCES: dict[Split, tuple[tuple[str, int], ...]] = {  # what is said, and how
 class Config:
     """The settings that YAML may give; each needs a type, a default, and a line that says what it does."""
 
-    steps: int = 20
-    """Length of an episode at the most."""
-    density: float = 0.4
-    """Share of the cells that are flower beds."""
+    steps: int = 30
+    """Length of an episode."""
 
     def __post_init__(self) -> None:
         if self.steps < 1:
             raise ValueError(f"steps must be at least 1, not {self.steps}")  # told with file and line
-        if not 0 <= self.density < 1:
-            raise ValueError(f"density must be at least 0 and below 1, not {self.density}")
 
 
 class MyPlugin(ConstraintEnv):
-    """A garden: reach the gate, and tread on no more flower beds than the sentence allows."""  # `--list` shows this
+    """A garden: carry seeds to the gate, and tread on no more beds than the sentence allows."""  # `--list` shows this
 
     name = "my_plugin"  # the word in YAML
     kinds = ("budgetary",)
@@ -77,11 +78,9 @@ class MyPlugin(ConstraintEnv):
             entity_codes=(GRASS, BED, GATE),
         )
         self._budgets = torch.tensor([budget for _, budget in SENTENCES[split]], dtype=torch.float32)
-        self._boards = _boards(config.density, split)
         self._generator = torch.Generator().manual_seed(seed)
-        self._board, self._text, self._time = (torch.zeros(rows, dtype=torch.int64) for _ in range(3))
+        self._text, self._time = (torch.zeros(rows, dtype=torch.int64) for _ in range(2))
         self._place = torch.zeros(rows, 2, dtype=torch.int64)
-        self._over = torch.zeros(rows, dtype=torch.bool)
 
     @property
     def spec(self) -> EnvSpec:
@@ -101,36 +100,34 @@ class MyPlugin(ConstraintEnv):
         """A row whose episode is over starts the next one, whatever its action: no move, no reward, no cost."""
         if actions.shape != (self.rows,) or bool(((actions < 0) | (actions >= len(MOVES))).any()):
             raise ValueError(f"actions must be [{self.rows}] whole numbers from 0 to {len(MOVES) - 1}")
-        fresh = self._over
+        fresh = self._time >= self.config.steps
         new = torch.where(fresh[:, None], self._place, (self._place + MOVES[actions]).clamp(0, SIZE - 1))
         moved = (new != self._place).any(-1)
-        every = torch.arange(self.rows)
-        ground = self._boards[self._board, new[:, 0], new[:, 1]]
+        ground = MAP[new[:, 0], new[:, 1]]
+        arrived, trod = moved & (ground == GATE), moved & (ground == BED)
         touched = torch.zeros(self.rows, SIZE, SIZE, dtype=torch.bool)
-        touched[every, new[:, 0], new[:, 1]] = moved  # from this and its mask the agent books its own cost
+        touched[torch.arange(self.rows), new[:, 0], new[:, 1]] = moved  # with its mask, the agent books its own cost
         self._place, self._time = new, self._time + 1
-        reward, cost = (moved & (ground == GATE)).float(), (moved & (ground == BED)).float()
+        self._place = torch.where(arrived[:, None], self._start(), self._place)
         self._begin(fresh)
-        return self._show(reward, cost, touched, fresh)
+        return self._show(arrived.float(), trod.float(), touched, fresh)
 
     def labels(self) -> Labels:
         """The truth, for the oracle and for learning to read: beds are forbidden, and how often they are not."""
-        beds = (self._boards[self._board] == BED).float()
-        return Labels(beds[:, None], self._budgets[self._text][:, None])
+        beds = (MAP == BED).float().expand(self.rows, 1, SIZE, SIZE)
+        return Labels(beds, self._budgets[self._text][:, None])
 
     def state_dict(self) -> dict[str, Tensor]:
-        own = {name: getattr(self, f"_{name}") for name in ("board", "text", "time", "place", "over")}
+        own = {"text": self._text, "time": self._time, "place": self._place}
         return own | {"generator": self._generator.get_state()}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        for name in ("board", "text", "time", "place", "over"):
-            setattr(self, f"_{name}", state[name].clone())
+        self._text, self._time, self._place = (state[name].clone() for name in ("text", "time", "place"))
         self._generator.set_state(state["generator"])
 
     def frame(self, row: int, mask: Tensor | None = None) -> NDArray[np.uint8]:
         """For `framework.show`: 40 pixels a cell, a dark frame around what is held to be forbidden."""
-        picture = COLOURS[self._boards[self._board[row]].numpy()]
-        picture = picture.repeat(40, 0).repeat(40, 1)
+        picture = COLOURS[MAP.numpy()].repeat(40, 0).repeat(40, 1)
         if mask is not None:
             inside = np.pad(np.ones((34, 34), bool), 3)
             picture[(mask.numpy(force=True) > 0.5).repeat(40, 0).repeat(40, 1) & ~np.tile(inside, (SIZE, SIZE))] = 0
@@ -142,22 +139,21 @@ class MyPlugin(ConstraintEnv):
         return ("right", "down", "left", "up")
 
     def _begin(self, rows: Tensor) -> None:
-        """A new board and sentence for these rows; the agent starts at the left, top or bottom."""
-        board, text, start = (
-            torch.randint(high, (self.rows,), generator=self._generator) for high in (BOARDS, len(self._budgets), SIZE)
-        )
-        self._board, self._text = torch.where(rows, board, self._board), torch.where(rows, text, self._text)
-        corner = torch.stack([start, torch.zeros_like(start)], dim=-1)
-        self._place = torch.where(rows[:, None], corner, self._place)
+        """A new episode for these rows, with a sentence of its own."""
+        text = torch.randint(len(self._budgets), (self.rows,), generator=self._generator)
+        self._text = torch.where(rows, text, self._text)
+        self._place = torch.where(rows[:, None], self._start(), self._place)
         self._time = self._time * ~rows
+
+    def _start(self) -> Tensor:
+        """[N, 2]: somewhere in the first column."""
+        line = torch.randint(SIZE, (self.rows,), generator=self._generator)
+        return torch.stack([line, torch.zeros_like(line)], dim=-1)
 
     def _show(self, reward: Tensor, cost: Tensor, touched: Tensor, start: Tensor) -> Timestep:
         obs = torch.zeros(self.rows, SIZE, SIZE, 2, dtype=torch.uint8)
-        obs[..., 0] = self._boards[self._board]
+        obs[..., 0] = MAP
         obs[torch.arange(self.rows), self._place[:, 0], self._place[:, 1], 1] = 1
-        terminated = reward > 0
-        truncated = (self._time >= self.config.steps) & ~terminated
-        self._over = terminated | truncated
         return Timestep(
             obs=obs,
             text=self._text[:, None].clone(),
@@ -166,19 +162,10 @@ class MyPlugin(ConstraintEnv):
             threshold=self._budgets[self._text][:, None],
             kind=torch.zeros(self.rows, 1, dtype=torch.int64),
             touched=touched,
-            terminated=terminated,
-            truncated=truncated,
+            terminated=torch.zeros(self.rows, dtype=torch.bool),  # ends that are part of the task; here there are none
+            truncated=self._time >= self.config.steps,  # time is up
             episode_start=start.clone(),
         )
-
-
-def _boards(density: float, split: Split) -> Tensor:
-    """[BOARDS, SIZE, SIZE]: beds at random, none where agents start, a gate in the last column. Other ones for eval."""
-    generator = torch.Generator().manual_seed({"train": 1, "eval": 2}[split])
-    boards = (torch.rand(BOARDS, SIZE, SIZE, generator=generator) < density).long() * BED
-    boards[:, :, 0] = GRASS
-    boards[torch.arange(BOARDS), torch.randint(SIZE, (BOARDS,), generator=generator), SIZE - 1] = GATE
-    return boards
 
 
 @hookimpl

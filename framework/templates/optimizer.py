@@ -32,7 +32,7 @@ class Config:
     """Gradient steps on each rollout."""
     kl_target: float = 0.02
     """How far one update should move the policy."""
-    price_rate: float = 0.1
+    price_rate: float = 0.5
     """How fast the price of cost follows the violation."""
 
     def __post_init__(self) -> None:

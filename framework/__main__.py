@@ -1,0 +1,31 @@
+"""``python -m framework``: what commands there are."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+
+def commands() -> dict[str, str]:
+    """Module -> first line of its docstring, for every module that can be run."""
+    found = {}
+    for file in sorted(Path(__file__).parent.glob("[!_]*.py")):
+        text = file.read_text(encoding="utf-8")
+        if '\nif __name__ == "__main__":' in text:
+            found[file.stem] = (ast.get_docstring(ast.parse(text)) or "").splitlines()[0].replace("``", "")
+    return found
+
+
+def main() -> int:
+    """Returns the exit code."""
+    print("Heed: safe reinforcement learning with constraints said in plain language.\n")
+    for line in commands().values():
+        what, _, command = line.partition(": ")
+        print(f"  {command.split('. ')[0].rstrip('.'):<52}  {what}")
+    print("\nEach takes --help. A study is described by a YAML file: README.md, docs/.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

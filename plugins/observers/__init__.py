@@ -1,0 +1,1 @@
+"""Built-in observers: switched on by name, ``observers: [tensorboard]``."""
