@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
@@ -27,8 +28,10 @@ def write_bytes(file: Path, data: bytes) -> None:
             out.flush()
             os.fsync(out.fileno())
         os.replace(aside, file)
-    except OSError:
-        aside.unlink(missing_ok=True)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            aside.unlink(missing_ok=True)
+        error.filename = str(file)  # the system tells it only when a file cannot be opened
         raise
 
 

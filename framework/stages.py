@@ -24,7 +24,7 @@ from framework.plugin_manager import PluginHost
 from framework.progress_types import Progress
 from framework.provenance import provenance
 from framework.reading import learn_to_read
-from framework.resume import Resume, Saver
+from framework.resume import Resume, Saver, stop_if_asked
 from framework.schema import identity
 from framework.scoring import score
 from framework.seeding import derive, generator
@@ -89,7 +89,7 @@ def learn_interpreter(run: RunSpec, runs: Path, host: PluginHost, progress: Prog
     file = interpreter_file(runs, run, host)
     if file.is_file() or run.cell.training.interpreter.when == "together":
         return
-    with held(file.with_name(f".{file.name}.lock")):
+    with held(file.with_name(f".{file.name}.lock"), stop_if_asked):
         if not file.is_file():  # somebody else may have made it meanwhile
             _learn_interpreter(run, file, host, progress)
 
@@ -115,7 +115,7 @@ def run_cell(
 ) -> dict[str, Any]:
     """All stages of one run that are not done yet; returns and stores its result. Goes on where it was stopped."""
     folder = run_folder(runs, run)
-    with held(folder / ".lock"):
+    with held(folder / ".lock", stop_if_asked):
         return _run_cell(run, folder, runs, host, progress, resume)
 
 

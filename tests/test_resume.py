@@ -135,7 +135,7 @@ def saved_run(folder: Path) -> Path:
 def test_a_save_of_other_code_is_refused_unless_told_otherwise(folder, capsys, monkeypatch):
     run = saved_run(folder)
     saver = Saver(run, run.name)
-    monkeypatch.setattr("framework.resume._code", lambda: {"heed": "0", "commit": "older"})
+    monkeypatch.setattr("framework.resume.code", lambda: {"heed": "0", "commit": "older"})
     saver.save({"x": torch.ones(2)}, {"step": 400})
     monkeypatch.undo()
     os.chdir(folder)
@@ -165,7 +165,7 @@ def test_a_damaged_save_is_named_and_the_one_before_is_used(tmp_path, capsys):
 
 def test_told_so_it_goes_on_from_a_save_of_other_code(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("framework.resume._code", lambda: {"heed": "0", "commit": "older"})
+        patch.setattr("framework.resume.code", lambda: {"heed": "0", "commit": "older"})
         Saver(tmp_path, "run").save({"x": torch.ones(2)}, {"step": 400})
     with pytest.raises(UserError, match="commit 'older'"):
         Saver(tmp_path, "run").find()
