@@ -33,7 +33,8 @@ HOME = Path(__file__).resolve().parent.parent
 
 def for_workers() -> dict[str, str]:
     """Environment of worker processes: one thread each, and this framework, not another that may be installed."""
-    return ONE_THREAD | {"PYTHONPATH": os.pathsep.join(filter(None, (str(HOME), os.environ.get("PYTHONPATH"))))}
+    own = {name: value for name, value in os.environ.items() if name.startswith("HEED_")}
+    return own | ONE_THREAD | {"PYTHONPATH": os.pathsep.join(filter(None, (str(HOME), os.environ.get("PYTHONPATH"))))}
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ class Outcome:
 
 
 class Plan:
-    """What is left to do: first the interpreters that cells share, then the cells; none before its interpreter is there."""
+    """What is left: first the interpreters that cells share, then the cells; none before its interpreter is there."""
 
     def __init__(self, cells: Sequence[Task]) -> None:
         self._waiting: dict[Path, list[Task]] = {}

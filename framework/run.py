@@ -30,7 +30,7 @@ from framework.launcher import launch
 from framework.plan import Outcome
 from framework.plugin_manager import PluginHost
 from framework.processes import Processes
-from framework.progress import Display
+from framework.progress import Display, Loudness
 from framework.ray_executor import OnRay
 from framework.reuse import borrow
 from framework.stages import is_finished
@@ -98,7 +98,9 @@ def _parser() -> argparse.ArgumentParser:
     stopped = "runs that were stopped: go on if the code is the same (default), anyway, or start over"
     parser.add_argument("--resume", choices=("same", "anyway", "fresh"), default="same", help=stopped)
     parser.add_argument("--yes", action="store_true", help="run a very large grid without asking")
-    parser.add_argument("--quiet", action="store_true", help="no progress, only the table")
+    loudness = parser.add_mutually_exclusive_group()
+    loudness.add_argument("--quiet", action="store_true", help="no progress, only the table")
+    loudness.add_argument("--verbose", action="store_true", help="a line about every run every few seconds")
     return parser
 
 
@@ -123,7 +125,8 @@ def _main(options: argparse.Namespace, console: Console) -> int:
     for origin in study.host.external:
         console.print(f"plugin code: {origin}", markup=False)
     executor = _executor(options, Setting(options.runs_dir, study.plugins, options.resume))
-    with Display(study, console, options.quiet) as display:
+    loudness: Loudness = "quiet" if options.quiet else "verbose" if options.verbose else "normal"
+    with Display(study, console, loudness) as display:
         outcome = launch(study.runs, options.runs_dir, study.host, executor, display.watch)
     return _finish(study, outcome, options.runs_dir, console)
 
@@ -266,8 +269,8 @@ def _finish(study: Study, outcome: Outcome, runs_dir: Path, console: Console) ->
     parts = [f"{len(outcome.done)} run", f"{len(outcome.skipped)} finished before", f"{len(outcome.failed)} failed"]
     console.print(", ".join(parts) + (f"; tables in {where}" if where else ""))
     labels = {run.id: ", ".join(run.labels) + f" (seed {run.seed})" for run in study.runs}
-    for run_id, error in outcome.failed.items():
-        console.print(f"failed: {labels[run_id]}: {error}", style="red", markup=False, soft_wrap=True)
+    for run_id, reason in outcome.failed.items():
+        console.print(f"failed: {labels[run_id]}: {reason}", style="red", markup=False, soft_wrap=True)
         console.print(f"        log: {runs_dir / 'cells' / run_id / 'log.txt'}", markup=False, soft_wrap=True)
     if unwritten:
         console.print(unwritten, style="red", markup=False, soft_wrap=True)

@@ -11,10 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
+from torch import Tensor
+
 from framework import checkpoint
 from framework.agent import Agent
 from framework.builder import System, build, build_env, build_interpreter
 from framework.cell import Cell, ExamSpec, RunSpec, class_of
+from framework.errors import Problem, UserError
 from framework.evaluator import Result, evaluate
 from framework.hookspecs import RunInfo
 from framework.interfaces import ConstraintEnv, ConstraintInterpreter
@@ -157,10 +160,18 @@ class Course:
 
     def finish(self, trainer: Trainer) -> None:
         if self._found:
-            trainer.restore(*self._found)
+            self._restore(trainer, *self._found)
+            print(f"goes on from step {self.step:,}")
         trainer.train()
         if self.step < trainer.step and trainer.saver is not None:
             trainer.saver.save(*trainer.state())  # evaluation may take a while
+
+    def _restore(self, trainer: Trainer, tensors: dict[str, Tensor], counters: dict[str, Any]) -> None:
+        try:
+            trainer.restore(tensors, counters)
+        except (KeyError, RuntimeError, TypeError, ValueError) as error:
+            told = f"does not fit this run ({type(error).__name__}: {error}); --resume fresh starts over"
+            raise UserError(Problem(told, where=str(self.saver.file))) from None
 
 
 def _train(run: RunSpec, runs: Path, host: PluginHost, log: RunLog, course: Course) -> dict[str, Any]:
