@@ -18,6 +18,9 @@ from torch import Tensor
 
 from framework.errors import Problem, UserError
 
+MAX_HEADER = 10_000_000
+"""Bytes; ours have some kilobytes."""
+
 
 def write_bytes(file: Path, data: bytes) -> None:
     """Replace ``file`` in one step: a reader, or a power cut, sees the old content or the new."""
@@ -59,16 +62,31 @@ def save(file: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> 
 def load(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Undo of ``save``; a damaged file is named, never half-read."""
     try:
+        _check_header(file)
         with safe_open(file, framework="pt") as content:
             meta = json.loads((content.metadata() or {}).get("heed", "{}"))
             tensors = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118 - not a dict
+        if not isinstance(meta, dict):
+            raise ValueError("its header is not a mapping")
         if meta.pop("sha256", None) not in (None, _digest(tensors)):
             raise ValueError("its checksum does not fit its content")
         return tensors, meta
     except FileNotFoundError:
         raise UserError(Problem("no such file", where=str(file))) from None
-    except (SafetensorError, json.JSONDecodeError, OSError, ValueError) as error:
+    except RecursionError:
+        raise UserError(
+            Problem("is damaged and cannot be read: its header is nested too deep", where=str(file))
+        ) from None
+    except (SafetensorError, json.JSONDecodeError, OSError, ValueError, RuntimeError, TypeError) as error:
         raise UserError(Problem(f"is damaged and cannot be read: {error}", where=str(file))) from None
+
+
+def _check_header(file: Path) -> None:
+    """The first eight bytes say how long the header is; safetensors would believe up to 100 MB."""
+    with open(file, "rb") as content:
+        length = int.from_bytes(content.read(8), "little")
+    if length > MAX_HEADER:
+        raise ValueError(f"its header would be {length:,} bytes, and {MAX_HEADER:,} is the most")
 
 
 def _digest(tensors: Mapping[str, Tensor]) -> str:

@@ -52,6 +52,8 @@ class Saver:
                 continue
             try:
                 tensors, meta = checkpoint.load(file)
+                if not isinstance(meta.get("step"), int):
+                    raise UserError(Problem("does not say at which step it was saved", where=str(file)))
             except UserError as error:
                 print(f"damaged, so not used: {error}", file=sys.stderr)
                 continue

@@ -33,6 +33,7 @@ from framework.processes import Processes
 from framework.progress import Display, Loudness
 from framework.ray_executor import OnRay
 from framework.reuse import borrow
+from framework.schema import MAX_CELLS, MOST_RUNS
 from framework.stages import is_finished
 from framework.worker import tell
 
@@ -133,13 +134,13 @@ def _main(options: argparse.Namespace, console: Console) -> int:
 
 def _load(options: argparse.Namespace) -> Study:
     try:
-        return load(options.registry, options.overrides, *([sys.maxsize] if options.yes else []))
+        return load(options.registry, options.overrides, MOST_RUNS if options.yes else MAX_CELLS)
     except TooManyCells as error:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise
         if input(f"The grid has {error.count:,} cells. Run it all? [y/N] ").strip().lower() not in ("y", "yes"):
             raise
-        return load(options.registry, options.overrides, sys.maxsize)
+        return load(options.registry, options.overrides, MOST_RUNS)
 
 
 def _select(study: Study, pattern: str | None) -> Study:

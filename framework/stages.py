@@ -50,9 +50,10 @@ def is_trained(folder: Path) -> bool:
 def read_result(folder: Path) -> dict[str, Any] | None:
     """result.json of a finished run; None if it is not there or cannot be read."""
     try:
-        return dict(json.loads((folder / "result.json").read_text(encoding="utf-8")))
-    except (OSError, ValueError):
+        result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
         return None
+    return result if isinstance(result, dict) and isinstance(result.get("summary"), dict) else None
 
 
 def is_finished(runs: Path, run: RunSpec) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import os
 import signal
 import subprocess
@@ -61,14 +60,7 @@ def traces(runs: str) -> dict[str, bytes]:
 
 
 def test_without_ray_the_message_says_what_to_type(folder, capsys, monkeypatch):
-    find = builtins.__import__
-
-    def absent(name: str, *rest):
-        if name == "ray":
-            raise ImportError(name)
-        return find(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", absent)
+    monkeypatch.setitem(sys.modules, "ray", None)  # what Python does for a module that is not there
     assert main(["ford.yaml", "--executor", "ray"]) == MISTAKE
     assert "type: make setup-ray" in capsys.readouterr().err
 
