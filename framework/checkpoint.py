@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,14 @@ def write_bytes(file: Path, data: bytes) -> None:
             aside.unlink(missing_ok=True)
         error.filename = str(file)  # the system tells it only when a file cannot be opened
         raise
+
+
+def sweep(folder: Path, pattern: str = "*", seconds: float = 0.0) -> None:
+    """Remove what kills have left half-written in ``folder``, if it is so old. Not while others write there."""
+    for part in folder.glob(f".{pattern}.part"):
+        with contextlib.suppress(OSError):
+            if time.time() - part.stat().st_mtime >= seconds:
+                part.unlink()
 
 
 def write_json(file: Path, value: Any) -> None:

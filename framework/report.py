@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from framework import comparison, figures, latex, page
-from framework.checkpoint import write_bytes
+from framework.checkpoint import sweep, write_bytes
 from framework.config import Study
 from framework.grid import GridCell
 from framework.names import file_part
@@ -161,6 +161,7 @@ def write(study: Study, runs: Path, console: Console) -> Path | None:
         return None
     title, folder = study.report.title or study.name, runs / study.name
     folder.mkdir(parents=True, exist_ok=True)
+    sweep(folder, seconds=600)
     parts: list[page.Part] = []
     if "acting" in study.report.tables:
         for exam in (None, *study.exams):

@@ -96,6 +96,7 @@ def learn_interpreter(run: RunSpec, runs: Path, host: PluginHost, progress: Prog
     with held(file.with_name(f".{file.name}.lock"), stop_if_asked):
         if not file.is_file():  # somebody else may have made it meanwhile
             _learn_interpreter(run, file, host, progress)
+            checkpoint.sweep(file.parent, f"{file.stem}.*")
 
 
 def _learn_interpreter(run: RunSpec, file: Path, host: PluginHost, progress: Progress | None) -> None:
@@ -144,6 +145,8 @@ def _run_cell(
                 checkpoint.write_json(there / "result.json", _examine(run, exam, runs, host, log, course))
             course.saver.clear()
     (folder / "failure.json").unlink(missing_ok=True)
+    for made in (folder, *(exam_folder(runs, run, exam) for exam in run.exams)):
+        checkpoint.sweep(made)
     return read_result(folder) or {}
 
 
