@@ -11,7 +11,10 @@ from pathlib import Path
 from rich.console import Console
 
 from framework import config, records, report, run
-from framework.launcher import Outcome, launch
+from framework.executor import Setting
+from framework.launcher import launch
+from framework.plan import Outcome
+from framework.processes import Processes
 from framework.progress import Display
 from framework.records import Records
 from framework.resume import Resume
@@ -68,9 +71,9 @@ class Study:
         folder, study, console = Path(runs), self.checked, Console(highlight=False, quiet=quiet)
         run.make_writable(folder)
         run.borrow_finished(study, folder, console)
-        with _main_stays_out(), Display(study, console, quiet) as display:
-            outcome = launch(study.runs, folder, study.host, study.plugins, run.count_workers(workers), display.watch,
-                             resume)  # fmt: skip
+        executor = Processes(Setting(folder, study.plugins, resume), run.count_workers(workers))
+        with _main_stays_out(), Display(study, console, "quiet" if quiet else "normal") as display:
+            outcome = launch(study.runs, folder, study.host, executor, display.watch)
         report.write(study, folder, console)
         return outcome
 

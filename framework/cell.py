@@ -6,6 +6,7 @@ Its hash names the run, so two experiments that come to the same cell share one 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -94,7 +95,7 @@ class RunSpec:
         """JSON-ready; ``run_from_dict`` is its undo."""
         return self.cell.as_dict() | {"seed": self.seed}
 
-    @property
+    @functools.cached_property
     def id(self) -> str:
         """Readable and unique: plugins, seed, and the hash of everything that determines the run."""
         names = [getattr(self.cell, kind).plugin for kind in ("env", "interpreter", "policy", "optimizer")]

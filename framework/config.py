@@ -16,8 +16,20 @@ from framework.convert import Notes, convert
 from framework.errors import Problem, UserError, did_you_mean
 from framework.grid import GridCell
 from framework.interfaces.component import KINDS, Kind
+from framework.names import file_part, folder_fault, name_fault
 from framework.plugin_manager import FOLDERS, PluginHost, PluginRef
-from framework.schema import MAX_CELLS, Ablation, Components, Exam, Experiment, PluginEntry, Registry, Report, Training
+from framework.schema import (
+    MAX_CELLS,
+    MOST_RUNS,
+    Ablation,
+    Components,
+    Exam,
+    Experiment,
+    PluginEntry,
+    Registry,
+    Report,
+    Training,
+)
 from framework.source import Source, read
 
 
@@ -82,10 +94,10 @@ def _registry(source: Source, notes: Notes) -> Registry:
     name = sections.get("study", "")
     if name in RESERVED:
         notes.add("study", f"'{name}' is the name of a folder that runs use; choose another", "registry")
-    if isinstance(name, str) and (not name.strip() or set(name) & set('/\\:*?"<>|\0') or name.startswith(".")):
-        if "study" in sections:
-            notes.add("study", f"'{name}' cannot name a folder; use letters, digits, - and _", "registry")
-        sections.pop("study", None)
+    if "study" in sections and (fault := folder_fault(name)):
+        notes.add("study", fault, "registry")
+        sections.pop("study")
+    _check_file_names(sections.get("evaluations", {}), notes)
     return Registry(**sections)
 
 
@@ -93,8 +105,21 @@ def _named(cls: type, section: str, value: object, notes: Notes) -> dict[str, An
     if not isinstance(value, Mapping):
         notes.add(section, f"expected a mapping of names, got {value!r}", section)
         return {}
+    for name in value:
+        if fault := name_fault(str(name)):
+            notes.add(section, fault, section)
     made = {str(name): _lenient(cls, body, f"{section}.{name}", notes, section) for name, body in value.items()}
     return {name: item for name, item in made.items() if item is not None}
+
+
+def _check_file_names(evaluations: Mapping[str, Any], notes: Notes) -> None:
+    """Tables and figures of an evaluation are files with its name in theirs."""
+    taken: dict[str, str] = {}
+    for name in evaluations:
+        other = taken.setdefault(file_part(name), name)
+        if other != name:
+            said = f"'{name}' and '{other}' would have the same files (acting-{file_part(name)}.csv); rename one"
+            notes.add(f"evaluations.{name}", said, "evaluations")
 
 
 def _lenient(cls: type, body: object, path: str, notes: Notes, owner: str) -> Any:
@@ -160,6 +185,7 @@ class _Checker:
         self._check_size()
         for name, ablation in self.registry.ablations.items():
             cells += self._ablation(name, ablation)
+        self._check_runs(cells)
         self._check_exam_systems([cell.label for cell in cells])
         cells = [dataclasses.replace(cell, exams=self._exams(cell)) for cell in cells]
         reuse = self._reused()
@@ -264,13 +290,17 @@ class _Checker:
     def _check_size(self) -> None:
         count = len(self.registry.experiments) + sum(grid.count(a) for a in self.registry.ablations.values())
         if count > self.max_cells and not self.notes.problems:
-            largest = max(self.registry.ablations, key=lambda name: grid.count(self.registry.ablations[name]))
-            problem = Problem(
-                f"the grid has {count:,} cells (more than {self.max_cells:,}); pass --yes if you mean it",
-                where=self.source.locate(f"ablations.{largest}"),
-                path=f"ablations.{largest}",
-            )
-            raise TooManyCells(problem, count)
+            sizes = {f"ablations.{name}": grid.count(ablation) for name, ablation in self.registry.ablations.items()}
+            sizes["experiments"] = len(self.registry.experiments)
+            path = max(sizes, key=lambda name: sizes[name])
+            hint = "pass --yes if you mean it" if count <= MOST_RUNS else f"{MOST_RUNS:,} is the most that is taken"
+            told = f"the grid has {count:,} cells (more than {self.max_cells:,}); {hint}"
+            raise TooManyCells(Problem(told, where=self.source.locate(path), path=path), count)
+
+    def _check_runs(self, cells: list[GridCell]) -> None:
+        count = sum(len(cell.seeds) for cell in cells)
+        if count > MOST_RUNS:
+            self.notes.add("seeds", f"cells times seeds make {count:,} runs; {MOST_RUNS:,} is the most that is taken")
 
     def _ablation(self, name: str, ablation: Ablation) -> list[GridCell]:
         path = f"ablations.{name}"

@@ -11,6 +11,7 @@ from typing import Any
 from framework.cell import Cell, ExamSpec, RunSpec
 from framework.convert import Notes
 from framework.errors import did_you_mean
+from framework.names import name_fault
 from framework.schema import Ablation
 
 
@@ -120,6 +121,8 @@ def _variants(ablation: Ablation, path: str, notes: Notes) -> list[Point]:
     for name, changes in ablation.variants.items():
         if not isinstance(changes, Mapping) or not changes:
             notes.add(f"{path}.variants.{name}", "a variant is a mapping of dotted path to value", "ablations")
+        elif fault := name_fault(name):
+            notes.add(f"{path}.variants", fault, "ablations")
         else:
             plain = {str(key): value for key, value in changes.items()}
             points.append(Point(name, plain, f"{path}.variants.{name}", name == named))
@@ -171,4 +174,4 @@ def _word(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, Mapping):
         return str(value.get("plugin", "...")) + "".join(f"+{k}:{_word(v)}" for k, v in value.items() if k != "plugin")
-    return str(value)
+    return "".join(c if c.isprintable() else "?" for c in str(value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -40,8 +41,12 @@ class RunLog:
         """One line: stage, environment steps so far, numbers (NaN and infinity become null: JSON has neither)."""
         plain = {name: value if math.isfinite(value) else None for name, value in metrics.items()}
         for file, wanted in ((self._file, False), (self._timing, True)):
-            file.write(json.dumps({"stage": stage, "step": step} | _timed(plain, wanted)) + "\n")
-            file.flush()
+            try:
+                file.write(json.dumps({"stage": stage, "step": step} | _timed(plain, wanted)) + "\n")
+                file.flush()
+            except OSError as error:
+                error.filename = file.name
+                raise
         self._tell(lambda observer: observer.update(step, metrics))
         if self._progress is not None:
             self._progress(stage, step, metrics)
@@ -50,9 +55,11 @@ class RunLog:
         self._tell(lambda observer: observer.evaluate(stage, metrics))
 
     def end(self, error: str | None) -> None:
+        """``error``: what the run came to grief over, if it did."""
         self._tell(lambda observer: observer.end(error))
-        self._file.close()
-        self._timing.close()
+        for file in (self._file, self._timing):
+            with contextlib.suppress(*([] if error is None else [OSError])):  # the first failure is the one to tell
+                file.close()
 
     def _tell(self, call: Callable[[RunObserver], None]) -> None:
         for origin, observer in list(self._observers):

@@ -42,7 +42,7 @@ FOLDERS: dict[Kind, str] = {
     "optimizer": "optimizers",
     "env": "envs",
 }
-NAME = re.compile(r"[a-z][a-z0-9_]*")
+NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 LONGEST_PATH = 1_000
 
 

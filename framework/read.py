@@ -33,6 +33,8 @@ from framework.scoring import score
 
 LONGEST = 2_000
 """Characters of a sentence that are read; nobody says more about one constraint."""
+MAX_BYTES = 10_000_000
+"""Of a file of sentences."""
 UNSURE = 0.5
 
 
@@ -170,9 +172,11 @@ def _flagged(trained: Trained, env: ConstraintEnv, file: Path, console: Console)
     if not file.is_file():
         return
     try:
+        if file.stat().st_size > MAX_BYTES:
+            raise ValueError(f"it has more than {MAX_BYTES:,} bytes")
         content = json.loads(file.read_text(encoding="utf-8"))
         invalid = [str(sentence) for sentences in content.values() for sentence in sentences]
-    except (ValueError, AttributeError, TypeError) as error:
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
         raise UserError(Problem(f"is not label -> list of sentences: {error}", where=str(file))) from None
     interpreter = trained.interpreter(env)
     obs = env.reset().obs[:1]

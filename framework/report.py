@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +16,10 @@ from rich.table import Table
 from rich.text import Text
 
 from framework import comparison, figures, gallery, latex, page
-from framework.checkpoint import write_bytes
+from framework.checkpoint import sweep, write_bytes
 from framework.config import Study
 from framework.grid import GridCell
+from framework.names import file_part
 from framework.outcomes import Scores, damaged, folders, scores
 from framework.stages import read_result, run_folder
 from framework.stats import mean_interval
@@ -161,6 +161,7 @@ def write(study: Study, runs: Path, console: Console) -> Path | None:
         return None
     title, folder = study.report.title or study.name, runs / study.name
     folder.mkdir(parents=True, exist_ok=True)
+    sweep(folder, seconds=600)
     parts: list[page.Part] = []
     if "acting" in study.report.tables:
         for exam in (None, *study.exams):
@@ -180,7 +181,7 @@ def _acting(study: Study, runs: Path, exam: str | None, folder: Path, console: C
     made = rows(study, runs, exam)
     if not made:
         return []
-    name = "" if exam is None else f"-{_file_name(exam)}"
+    name = "" if exam is None else f"-{file_part(exam)}"
     drawn = table(title if exam is None else f"{title}: {exam}", made)
     console.print(drawn)
     _write_csv(folder / f"acting{name}.csv", COLUMNS, _flat(made))
@@ -251,11 +252,6 @@ def plain(drawn: Table) -> list[list[str]]:
 
 def _flat(made: Sequence[Row]) -> list[dict[str, object]]:
     return [{"group": row.cell.group, "system": row.cell.name, "seeds": row.seeds} | row.values for row in made]
-
-
-def _file_name(text: str) -> str:
-    """Letters, digits and dashes of a name, so that it can be a file's."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "evaluation"
 
 
 def _write_csv(file: Path, columns: Sequence[str], lines: Sequence[Mapping[str, object]]) -> None:

@@ -52,6 +52,8 @@ class Saver:
                 continue
             try:
                 tensors, meta = checkpoint.load(file)
+                if not isinstance(meta.get("step"), int):
+                    raise UserError(Problem("does not say at which step it was saved", where=str(file)))
             except UserError as error:
                 print(f"damaged, so not used: {error}", file=sys.stderr)
                 continue
@@ -60,7 +62,7 @@ class Saver:
         return None
 
     def _check(self, file: Path, meta: dict[str, Any]) -> None:
-        now = {"run": self.run_id, **_code()}
+        now = {"run": self.run_id, **code()}
         other = [f"{key} {meta.get(key)!r}, now {value!r}" for key, value in now.items() if meta.get(key) != value]
         if other and self.resume != "anyway":
             hint = "; --resume anyway goes on all the same, --resume fresh starts over"
@@ -72,7 +74,7 @@ class Saver:
     def save(self, tensors: dict[str, Tensor], meta: dict[str, Any]) -> None:
         if self.file.is_file():
             self.file.replace(self.before)
-        checkpoint.save(self.file, tensors, meta | {"run": self.run_id, **_code()})
+        checkpoint.save(self.file, tensors, meta | {"run": self.run_id, **code()})
         self._last = time.monotonic()
         if Saver.stop_asked:
             raise Stopped
@@ -83,7 +85,14 @@ class Saver:
         self.before.unlink(missing_ok=True)
 
 
-def _code() -> dict[str, Any]:
+def stop_if_asked() -> None:
+    """For a moment at which there is nothing to save."""
+    if Saver.stop_asked:
+        raise Stopped
+
+
+def code() -> dict[str, Any]:
+    """What must be the same for a run to go on."""
     made = provenance()
     return {"heed": made["heed"], "commit": made["commit"]}
 

@@ -21,17 +21,22 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from framework import report
 from framework.builder import build
 from framework.cell import RunSpec
 from framework.config import Study, TooManyCells, load
 from framework.errors import Problem, UserError
+from framework.executor import Executor, Setting
 from framework.fields import describe_fields
-from framework.launcher import Outcome, launch
+from framework.launcher import launch
+from framework.plan import Outcome
 from framework.plugin_manager import PluginHost, missing_requirements
-from framework.progress import Display
+from framework.processes import Processes
+from framework.progress import Display, Loudness
+from framework.ray_executor import OnRay
 from framework.reuse import borrow
+from framework.schema import MAX_CELLS, MOST_RUNS
 from framework.stages import is_finished
+from framework.worker import tell
 
 OK, FAILED, MISTAKE = 0, 1, 2
 
@@ -49,6 +54,9 @@ def main(argv: list[str] | None = None) -> int:
         if len(error.problems) > 1:
             errors.print(f"{len(error.problems)} problems; nothing was run", style="bold")
         return MISTAKE
+    except OSError as error:  # a disk that is full, a folder that is gone: nothing to be mended in the code
+        errors.print(tell(error), markup=False)
+        return FAILED
     except KeyboardInterrupt:
         errors.print("stopped; what was running is saved. The same command goes on from there.")
         return FAILED
@@ -86,10 +94,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", metavar="PATTERN", help="only cells whose name matches, e.g. 'polco*' or 'masks/*'")
     parser.add_argument("--runs-dir", type=Path, default=Path("runs"), metavar="DIR", help="default: runs/")
     parser.add_argument("--workers", type=int, default=None, metavar="N", help="processes; default: one per core")
+    where = "processes of this machine (default), or tasks on a Ray cluster (docs/scaling.md)"
+    parser.add_argument("--executor", choices=("processes", "ray"), default="processes", help=where)
+    parser.add_argument("--address", metavar="HOST:PORT", help="the Ray cluster; default: one of its own, here")
     stopped = "runs that were stopped: go on if the code is the same (default), anyway, or start over"
     parser.add_argument("--resume", choices=("same", "anyway", "fresh"), default="same", help=stopped)
     parser.add_argument("--yes", action="store_true", help="run a very large grid without asking")
-    parser.add_argument("--quiet", action="store_true", help="no progress, only the table")
+    loudness = parser.add_mutually_exclusive_group()
+    loudness.add_argument("--quiet", action="store_true", help="no progress, only the table")
+    loudness.add_argument("--verbose", action="store_true", help="a line about every run every few seconds")
     return parser
 
 
@@ -109,26 +122,26 @@ def _main(options: argparse.Namespace, console: Console) -> int:
         return OK
     if options.report:
         return _report(study, options.runs_dir, console)
-    workers = count_workers(options.workers)
     make_writable(options.runs_dir)
     borrow_finished(study, options.runs_dir, console)
     for origin in study.host.external:
         console.print(f"plugin code: {origin}", markup=False)
-    with Display(study, console, options.quiet) as display:
-        outcome = launch(study.runs, options.runs_dir, study.host, study.plugins, workers, display.watch,
-                         options.resume)  # fmt: skip
+    executor = _executor(options, Setting(options.runs_dir, study.plugins, options.resume))
+    loudness: Loudness = "quiet" if options.quiet else "verbose" if options.verbose else "normal"
+    with Display(study, console, loudness) as display:
+        outcome = launch(study.runs, options.runs_dir, study.host, executor, display.watch)
     return _finish(study, outcome, options.runs_dir, console)
 
 
 def _load(options: argparse.Namespace) -> Study:
     try:
-        return load(options.registry, options.overrides, *([sys.maxsize] if options.yes else []))
+        return load(options.registry, options.overrides, MOST_RUNS if options.yes else MAX_CELLS)
     except TooManyCells as error:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise
         if input(f"The grid has {error.count:,} cells. Run it all? [y/N] ").strip().lower() not in ("y", "yes"):
             raise
-        return load(options.registry, options.overrides, sys.maxsize)
+        return load(options.registry, options.overrides, MOST_RUNS)
 
 
 def select(study: Study, pattern: str) -> Study:
@@ -211,6 +224,15 @@ def _print_settings(config: type, console: Console) -> None:
         console.print(f"        {field.text}", markup=False, style="dim")
 
 
+def _executor(options: argparse.Namespace, setting: Setting) -> Executor:
+    workers = count_workers(options.workers)
+    if options.executor == "ray":
+        return OnRay(setting, workers, options.workers, options.address)
+    if options.address is not None:
+        raise UserError("--address is that of a Ray cluster; it goes with --executor ray")
+    return Processes(setting, workers)
+
+
 def count_workers(asked: int | None) -> int:
     """One per core unless asked otherwise."""
     if asked is not None and asked < 1:
@@ -241,7 +263,7 @@ def borrow_finished(study: Study, runs_dir: Path, console: Console) -> None:
 
 
 def _report(study: Study, runs_dir: Path, console: Console) -> int:
-    where = report.write(study, runs_dir, console)
+    where = _write_report(study, runs_dir, console)
     if where is None:
         raise UserError(Problem(f"no run of study '{study.name}' is finished here; run it without --report first",
                                 where=str(runs_dir)))  # fmt: skip
@@ -250,15 +272,27 @@ def _report(study: Study, runs_dir: Path, console: Console) -> int:
     return OK
 
 
+def _write_report(study: Study, runs_dir: Path, console: Console) -> Path | None:
+    from framework import report  # draws: it takes a second to import, and workers import this file too
+
+    return report.write(study, runs_dir, console)
+
+
 def _finish(study: Study, outcome: Outcome, runs_dir: Path, console: Console) -> int:
-    where = report.write(study, runs_dir, console)
+    where, unwritten = None, ""
+    try:
+        where = _write_report(study, runs_dir, console) if runs_dir.is_dir() else None
+    except OSError as error:
+        unwritten = f"the report could not be written: {tell(error)}"
     parts = [f"{len(outcome.done)} run", f"{len(outcome.skipped)} finished before", f"{len(outcome.failed)} failed"]
     console.print(", ".join(parts) + (f"; tables in {where}" if where else ""))
     labels = {run.id: ", ".join(run.labels) + f" (seed {run.seed})" for run in study.runs}
-    for run_id, error in outcome.failed.items():
-        console.print(f"failed: {labels[run_id]}: {error}", style="red", markup=False, soft_wrap=True)
+    for run_id, reason in outcome.failed.items():
+        console.print(f"failed: {labels[run_id]}: {reason}", style="red", markup=False, soft_wrap=True)
         console.print(f"        log: {runs_dir / 'cells' / run_id / 'log.txt'}", markup=False, soft_wrap=True)
-    return FAILED if outcome.failed else OK
+    if unwritten:
+        console.print(unwritten, style="red", markup=False, soft_wrap=True)
+    return FAILED if outcome.failed or unwritten else OK
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 MAX_CELLS = 2_000
 """Grids larger than this ask first (or need --yes)."""
+MOST_RUNS = 200_000
+"""Cells times seeds that are taken at all."""
 
 
 def added_later(default: Any) -> Any:

@@ -6,21 +6,19 @@ Nothing in a file can run code: the loader is a safe one, resolvers such as ``${
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from framework.errors import Problem, UserError
+from framework.references import ONLY_REFERENCES, allowed, weight
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 40
-MAX_NODES = 100_000
-ONLY_REFERENCES = "only references like ${training.steps} are allowed"
-_RESOLVER = re.compile(r"\$\{[^}]*:")
+MAX_NODES = 20_000
 
 
 class Source:
@@ -67,11 +65,12 @@ def _text(file: Path) -> str:
     if file.is_dir():
         raise UserError(Problem("is a folder; name a YAML file", where=str(file)))
     try:
-        raw = file.read_bytes()
+        with open(file, "rb") as content:
+            raw = content.read(MAX_BYTES + 1)
     except OSError as error:
         raise UserError(Problem(f"cannot be read: {error.strerror}", where=str(file))) from None
     if len(raw) > MAX_BYTES:
-        raise UserError(Problem(f"is {len(raw):,} bytes; a registry has at most {MAX_BYTES:,}", where=str(file)))
+        raise UserError(Problem(f"is too large; a registry has at most {MAX_BYTES:,} bytes", where=str(file)))
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
@@ -126,7 +125,7 @@ def _walk(node: yaml.Node, path: str, name: str, lines: dict[str, int], problems
     elif isinstance(node, yaml.SequenceNode):
         for i, item in enumerate(node.value):
             _walk(item, f"{path}.{i}", name, lines, problems, depth + 1)
-    elif isinstance(node, yaml.ScalarNode) and _RESOLVER.search(node.value):
+    elif isinstance(node, yaml.ScalarNode) and not allowed(node.value):
         problems.append(Problem(ONLY_REFERENCES, where=f"{name}:{line}", path=path))
 
 
@@ -144,14 +143,14 @@ def _apply(config: Any, overrides: list[str]) -> set[str]:
         if not equals or not path or any(not part for part in path.split(".")):
             problems.append(Problem(f"'{override}': expected path.to.key=value", where="command line"))
             continue
-        if _RESOLVER.search(raw):
+        if not allowed(raw):
             problems.append(Problem(f"'{override}': {ONLY_REFERENCES}", where="command line"))
             continue
         try:
             parsed = OmegaConf.to_container(OmegaConf.from_dotlist([f"value={raw}"]), resolve=False)
             assert isinstance(parsed, dict)
             OmegaConf.update(config, path, parsed["value"], merge=True, force_add=True)
-        except (yaml.YAMLError, OmegaConfBaseException, TypeError, ValueError) as error:
+        except (yaml.YAMLError, OmegaConfBaseException, TypeError, ValueError, RecursionError) as error:
             problems.append(Problem(f"'{override}': {_first_line(error)}", where="command line"))
             continue
         done.add(path)
@@ -162,6 +161,8 @@ def _apply(config: Any, overrides: list[str]) -> set[str]:
 
 def _resolve(config: Any, name: str, lines: dict[str, int]) -> dict[str, Any]:
     try:
+        if weight(cast(dict[str, Any], OmegaConf.to_container(config, resolve=False))) > MAX_BYTES:
+            raise UserError(Problem(f"too large: its references add up to more than {MAX_BYTES:,} bytes", where=name))
         values = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:
         path = str(getattr(error, "full_key", "") or "")
@@ -169,7 +170,7 @@ def _resolve(config: Any, name: str, lines: dict[str, int]) -> dict[str, Any]:
         where = f"{name}:{lines[dotted]}" if dotted in lines else name
         raise UserError(Problem(_first_line(error), where=where, path=dotted)) from None
     except RecursionError:
-        raise UserError(Problem("references go in a circle", where=name)) from None
+        raise UserError(Problem("references go in a circle, or through too many others", where=name)) from None
     assert isinstance(values, dict)
     return {str(k): v for k, v in values.items()}
 

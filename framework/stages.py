@@ -11,10 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
+from torch import Tensor
+
 from framework import checkpoint
 from framework.agent import Agent
 from framework.builder import System, build, build_env, build_interpreter
 from framework.cell import Cell, ExamSpec, RunSpec, class_of
+from framework.errors import Problem, UserError
 from framework.evaluator import Result, evaluate
 from framework.hookspecs import RunInfo
 from framework.interfaces import ConstraintEnv, ConstraintInterpreter
@@ -24,7 +27,7 @@ from framework.plugin_manager import PluginHost
 from framework.progress_types import Progress
 from framework.provenance import provenance
 from framework.reading import learn_to_read
-from framework.resume import Resume, Saver
+from framework.resume import Resume, Saver, stop_if_asked
 from framework.schema import identity
 from framework.scoring import score
 from framework.seeding import derive, generator
@@ -47,9 +50,10 @@ def is_trained(folder: Path) -> bool:
 def read_result(folder: Path) -> dict[str, Any] | None:
     """result.json of a finished run; None if it is not there or cannot be read."""
     try:
-        return dict(json.loads((folder / "result.json").read_text(encoding="utf-8")))
-    except (OSError, ValueError):
+        result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
         return None
+    return result if isinstance(result, dict) and isinstance(result.get("summary"), dict) else None
 
 
 def is_finished(runs: Path, run: RunSpec) -> bool:
@@ -89,9 +93,10 @@ def learn_interpreter(run: RunSpec, runs: Path, host: PluginHost, progress: Prog
     file = interpreter_file(runs, run, host)
     if file.is_file() or run.cell.training.interpreter.when == "together":
         return
-    with held(file.with_name(f".{file.name}.lock")):
+    with held(file.with_name(f".{file.name}.lock"), stop_if_asked):
         if not file.is_file():  # somebody else may have made it meanwhile
             _learn_interpreter(run, file, host, progress)
+            checkpoint.sweep(file.parent, f"{file.stem}.*")
 
 
 def _learn_interpreter(run: RunSpec, file: Path, host: PluginHost, progress: Progress | None) -> None:
@@ -115,7 +120,7 @@ def run_cell(
 ) -> dict[str, Any]:
     """All stages of one run that are not done yet; returns and stores its result. Goes on where it was stopped."""
     folder = run_folder(runs, run)
-    with held(folder / ".lock"):
+    with held(folder / ".lock", stop_if_asked):
         return _run_cell(run, folder, runs, host, progress, resume)
 
 
@@ -140,6 +145,8 @@ def _run_cell(
                 checkpoint.write_json(there / "result.json", _examine(run, exam, runs, host, log, course))
             course.saver.clear()
     (folder / "failure.json").unlink(missing_ok=True)
+    for made in (folder, *(exam_folder(runs, run, exam) for exam in run.exams)):
+        checkpoint.sweep(made)
     return read_result(folder) or {}
 
 
@@ -157,10 +164,18 @@ class Course:
 
     def finish(self, trainer: Trainer) -> None:
         if self._found:
-            trainer.restore(*self._found)
+            self._restore(trainer, *self._found)
+            print(f"goes on from step {self.step:,}")
         trainer.train()
         if self.step < trainer.step and trainer.saver is not None:
             trainer.saver.save(*trainer.state())  # evaluation may take a while
+
+    def _restore(self, trainer: Trainer, tensors: dict[str, Tensor], counters: dict[str, Any]) -> None:
+        try:
+            trainer.restore(tensors, counters)
+        except (KeyError, RuntimeError, TypeError, ValueError) as error:
+            told = f"does not fit this run ({type(error).__name__}: {error}); --resume fresh starts over"
+            raise UserError(Problem(told, where=str(self.saver.file))) from None
 
 
 def _train(run: RunSpec, runs: Path, host: PluginHost, log: RunLog, course: Course) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import select
 import signal
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from framework.errors import UserError
 from framework.resume import Saver, pack, unpack
 from framework.run import MISTAKE, OK, main
 
+ROOT = str(Path(__file__).parent.parent)
 REGISTRY = """
 study: long
 training: {steps: 8_000, batch: 400, rows: 10, interpreter: {iterations: 40, batch: 64, steps: 2_000, check_every: 5},
@@ -46,7 +49,7 @@ def start(runs: str) -> subprocess.Popen[str]:
     words = [sys.executable, "-m", "framework.run", "registry.yaml", "--runs-dir", runs, "--workers", "2", "--quiet"]
     return subprocess.Popen(
         words,
-        env=os.environ | {"HEED_SAVE_EVERY": "0.2", "PYTHONPATH": str(Path(__file__).parent.parent)},
+        env=os.environ | {"HEED_SAVE_EVERY": "0.2", "PYTHONPATH": ROOT},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -72,28 +75,70 @@ def traces(runs: str) -> dict[str, bytes]:
     return {str(f.relative_to(root)): f.read_bytes() for kind in kinds for f in sorted(root.rglob(kind))}
 
 
-def test_killed_again_and_again_ends_the_same(folder):
-    """SIGKILL to the whole group, at moments of no one's choosing, with work done in between."""
-    whole = start("whole")
-    assert whole.wait(timeout=300) == OK, whole.stdout.read()
-    kills = 0
-    for extra in (4, 9, 6):
-        job, before, deadline = start("killed"), lines("killed"), time.monotonic() + 120
-        while job.poll() is None and lines("killed") < before + extra and time.monotonic() < deadline:
-            time.sleep(0.05)
-        if job.poll() is not None:
+class Warm:
+    """Starts commands by the server of tests/_warm.py."""
+
+    def __init__(self) -> None:
+        self._server = subprocess.Popen(
+            [sys.executable, str(Path(__file__).parent / "_warm.py")],
+            env=os.environ | {"HEED_SAVE_EVERY": "0.05", "PYTHONPATH": ROOT, "OMP_NUM_THREADS": "1"},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
+        )  # fmt: skip
+
+    def start(self, *words: str) -> int:
+        """Process id, which is that of the group too."""
+        self._server.stdin.write((json.dumps(["registry.yaml", "--workers", "2", "--quiet", *words]) + "\n").encode())
+        return int(self._server.stdout.readline())
+
+    def ended(self) -> bool:
+        return bool(select.select([self._server.stdout], [], [], 0)[0])
+
+    def wait(self) -> int:
+        return int(self._server.stdout.readline())
+
+    def close(self) -> None:
+        self._server.stdin.close()
+        self._server.wait()
+
+
+def size(runs: str) -> int:
+    """How much has been written: something to watch for that moves all the time."""
+    return sum(file.stat().st_size for file in Path(runs).rglob("*.jsonl"))
+
+
+@pytest.mark.parametrize("kills", [5, pytest.param(50, marks=pytest.mark.slow)])
+def test_killed_again_and_again_ends_the_same(folder, kills):
+    """SIGKILL to the whole group at random moments, counted in what was written, so that each one costs some work."""
+    chance, warm = random.Random(kills), Warm()
+    scale = ["training.steps=" + ("2_000" if kills < 10 else "20_000")]
+    if kills < 10:
+        scale += ["evaluations.transfer.finetune=400"]
+    warm.start("--runs-dir", "whole", *scale)
+    assert warm.wait() == OK, Path("output.txt").read_text()
+    done, per_kill = 0, size("whole") / kills
+    while done < kills:
+        group, before = warm.start("--runs-dir", "killed", *scale), size("killed")
+        aim = before + chance.uniform(0, 1.2) * per_kill
+        pause = chance.uniform(0, 0.3)  # also in what leaves no line: reading, saving, evaluating
+        while not warm.ended() and size("killed") <= aim:
+            time.sleep(0.02)
+        time.sleep(pause)
+        if warm.ended():
+            assert warm.wait() == OK, Path("output.txt").read_text()
             break
-        os.killpg(job.pid, signal.SIGKILL)
-        job.wait()
-        kills += 1
-    assert kills >= 2
-    job = start("killed")
-    assert job.wait(timeout=300) == OK, job.stdout.read()
+        os.killpg(group, signal.SIGKILL)
+        warm.wait()
+        done += 1
+    assert done >= kills * 4 // 5, "it was over too soon to be killed as often as that"
+    warm.start("--runs-dir", "killed", *scale)
+    assert warm.wait() == OK, Path("output.txt").read_text()
+    warm.close()
     expected, found = traces("whole"), traces("killed")
     assert set(expected) == set(found)
     different = [name for name in expected if expected[name] != found[name]]
     assert not different
     assert not list(Path("killed").rglob("training*.safetensors")), "nothing half-done is left"
+    assert not list(Path("killed").rglob(".*.part")), "nor half-written"
 
 
 @pytest.mark.slow
@@ -135,7 +180,7 @@ def saved_run(folder: Path) -> Path:
 def test_a_save_of_other_code_is_refused_unless_told_otherwise(folder, capsys, monkeypatch):
     run = saved_run(folder)
     saver = Saver(run, run.name)
-    monkeypatch.setattr("framework.resume._code", lambda: {"heed": "0", "commit": "older"})
+    monkeypatch.setattr("framework.resume.code", lambda: {"heed": "0", "commit": "older"})
     saver.save({"x": torch.ones(2)}, {"step": 400})
     monkeypatch.undo()
     os.chdir(folder)
@@ -165,7 +210,7 @@ def test_a_damaged_save_is_named_and_the_one_before_is_used(tmp_path, capsys):
 
 def test_told_so_it_goes_on_from_a_save_of_other_code(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("framework.resume._code", lambda: {"heed": "0", "commit": "older"})
+        patch.setattr("framework.resume.code", lambda: {"heed": "0", "commit": "older"})
         Saver(tmp_path, "run").save({"x": torch.ones(2)}, {"step": 400})
     with pytest.raises(UserError, match="commit 'older'"):
         Saver(tmp_path, "run").find()

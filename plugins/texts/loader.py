@@ -17,6 +17,12 @@ from hazardworld.constraint import GRID, KINDS, Domain, from_label, suggest
 OWN = Path(__file__).parent
 """Our own sentences: a folder for each domain."""
 
+MAX_BYTES = 10_000_000
+MAX_SENTENCES = 100_000
+LONGEST = 2_000
+"""Characters of a sentence; nobody says more about one constraint."""
+_UNFIT = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Control characters, which a terminal obeys, and halves of characters, which cannot be written."""
 _TOKEN = re.compile(r'(?P<string>"(?:[^"\\\n]|\\.)*")|(?P<mark>[{}\[\],:])|(?P<other>[^\s{}\[\],:"]+|")')
 
 
@@ -34,12 +40,18 @@ def load(
         raise TextError(f"unknown split {split!r}{suggest(split, ('train', 'test'))}")
     path = (OWN / domain.name if folder is None else folder) / f"{kind}-{split}.json"
     try:
-        source = path.read_text(encoding="utf-8-sig")
+        with open(path, "rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+        source = raw.decode("utf-8-sig")
     except FileNotFoundError:
         raise TextError(f"{path}: no such file (a texts folder holds <kind>-train.json and <kind>-test.json)") from None
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise TextError(f"{path}:{line}: not UTF-8 text") from None
+    except OSError as error:
+        raise TextError(f"{path}: cannot be read: {error.strerror}") from None
+    if len(raw) > MAX_BYTES:
+        raise TextError(f"{path}: is too large; a sentence file has at most {MAX_BYTES:,} bytes")
     return _Reader(path, source, kind, domain).read()
 
 
@@ -55,7 +67,7 @@ class _Reader:
             place = match.start()
             self.tokens.append((str(match.lastgroup), match.group(), line))
         self.tokens.append(("end", "end of file", 1 + source.rstrip("\n").count("\n")))
-        self.at = 0
+        self.at, self.count = 0, 0
 
     def read(self) -> dict[str, list[str]]:
         classes: dict[str, list[str]] = {}
@@ -88,6 +100,13 @@ class _Reader:
             sentence, place = self.string("a sentence")
             if not sentence.strip():
                 self.fail(f"label {label!r} has an empty sentence", place)
+            if len(sentence) > LONGEST:
+                self.fail(f"a sentence has {len(sentence):,} characters; {LONGEST:,} is the most", place)
+            if unfit := _UNFIT.search(sentence):
+                self.fail(f"a sentence has the character {unfit.group()!a}, which cannot be printed", place)
+            self.count += 1
+            if self.count > MAX_SENTENCES:
+                self.fail(f"more than {MAX_SENTENCES:,} sentences", place)
             found.append(sentence)
             if not self.accept(","):
                 self.expect("]", "',' or ']'")
