@@ -33,6 +33,8 @@ class RobotEngine(ABC):
     ``order``: ``random`` draws a map at every reset (training); ``sequential`` gives row n the maps n, n + N, ...
     ``goals``: how many of a map's goals an episode has, or Endless. When one is reached the next appears; the last
     ends it.
+    ``stagger``: the first episodes begin with part of their time gone, each row with another part. Otherwise rows whose
+    episodes all take their full time end together, and most batches of a learner hold no finished episode.
     ``dtype``: of the observation; float64 is for comparing worlds.
     """
 
@@ -45,6 +47,7 @@ class RobotEngine(ABC):
         max_steps: int = 1000,
         order: str = "random",
         seed: int = 0,
+        stagger: bool = False,
         dtype: type[np.floating] = np.float32,
     ) -> None:
         if order not in ORDERS:
@@ -57,6 +60,7 @@ class RobotEngine(ABC):
             raise ValueError(f"goals is {goals}, but must be in 1..{known}")
         self.layouts, self.rows, self.goals, self.max_steps = layouts, rows, goals, max_steps
         self._sequential = order == "sequential"
+        self._head_start = np.arange(rows) * max_steps // rows if stagger else np.zeros(rows, np.int64)
         self._key = key_of(seed)
         self._counts = np.array(layouts.counts, np.int64)
         self._lidar = np.zeros(BINS)
@@ -115,7 +119,7 @@ class RobotEngine(ABC):
             self._map[n] = self._next_map(int(n))
             self._goal[n] = 0
             self._target[n] = self.layouts.goals[self._map[n], 0]
-            self._clock[n, 0] = 0
+            self._clock[n, 0] = 0 if self._clock[n, 1] else self._head_start[n]
             self._clock[n, 1] += 1
             self._contact[n] = False
             self._done[n] = False
