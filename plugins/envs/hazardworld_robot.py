@@ -20,6 +20,9 @@ from hazardworld.robot.worlds import CELLS, ENGINES, REWARDS, RobotWorlds, World
 from hazardworld.sentences import SentenceTable
 from plugins.envs._robot_state import pack, unpack
 
+PICTURE = 320
+"""Width and height of a frame, in pixels."""
+
 
 @dataclass(frozen=True)
 class HazardWorldRobotConfig:
@@ -121,7 +124,9 @@ class HazardWorldRobot(ConstraintEnv):
     def frame(self, row: int, mask: Tensor | None = None) -> NDArray[np.uint8]:
         from hazardworld.robot.picture import draw
 
-        return draw(self._worlds.scene(row), forbidden=self._worlds.forbidden(row))
+        metres = (0.0, *(distance / 100 for distance in ROBOT.distances))
+        cells = [] if mask is None else (mask > 0.5).nonzero().tolist()
+        return draw(self._worlds.scene(row), PICTURE, [(entity, metres[level]) for entity, level in cells])
 
     def action_names(self) -> tuple[str, ...]:
         return ("drive", "turn")

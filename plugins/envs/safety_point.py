@@ -20,6 +20,9 @@ from hazardworld.robot.point import ENGINES, MAX_STEPS, TASKS, PointStep, PointW
 from hazardworld.robot.things import BINS, HAZARDS, SENSORS
 from plugins.envs._robot_state import pack, unpack
 
+PICTURE = 320
+"""Width and height of a frame, in pixels."""
+
 
 @dataclass(frozen=True)
 class SafetyPointConfig:
@@ -109,7 +112,8 @@ class SafetyPoint(ConstraintEnv):
     def frame(self, row: int, mask: Tensor | None = None) -> NDArray[np.uint8]:
         from hazardworld.robot.picture import draw
 
-        return draw(self._worlds.scene(row), forbidden=[(HAZARDS, 0.0)])
+        forbidden = mask is not None and bool(mask[0] > 0.5)
+        return draw(self._worlds.scene(row), PICTURE, [(HAZARDS, 0.0)] if forbidden else [])
 
     def action_names(self) -> tuple[str, ...]:
         return ("drive", "turn")

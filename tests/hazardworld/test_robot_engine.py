@@ -93,9 +93,7 @@ def beside_goal(reach: float) -> Layouts:
 def test_staggered_rows_end_one_after_the_other(kind: type[RobotEngine]) -> None:
     engine = kind(MAPS, 5, max_steps=10, stagger=True)
     engine.reset()
-    ends = np.array(
-        [engine.step(np.zeros((5, 2))).truncated.copy() for _ in range(21)]
-    )  # an episode is 10 steps and a reset
+    ends = np.array([engine.step(np.zeros((5, 2))).truncated.copy() for _ in range(21)])
     first, second = zip(*(np.flatnonzero(ends[:, n])[:2] for n in range(5)), strict=True)
     assert first == (9, 7, 5, 3, 1)
     assert second == tuple(step + 11 for step in first)
