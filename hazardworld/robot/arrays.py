@@ -15,6 +15,7 @@ class RobotStep(NamedTuple):
     touching: NDArray[np.bool_]  # [N, 5] at the end of the step: in contact with a thing of the kind, or in a hazard
     gap: NDArray[np.float32]  # [N, 5] metres from the robot's rim to the nearest rim; inf where there is none of a kind
     goal_reached: NDArray[np.bool_]  # [N]
+    goal_distance: NDArray[np.float64]  # [N] to the goal that the move was for, even if it is reached and another shows
     terminated: NDArray[np.bool_]  # [N]
     truncated: NDArray[np.bool_]  # [N]
     episode_start: NDArray[np.bool_]  # [N]
@@ -25,4 +26,4 @@ class Scene(NamedTuple):
 
     robot: NDArray[np.float64]  # [3]
     goal: NDArray[np.float64]  # [2]
-    things: NDArray[np.float64]  # [5, 4, 3]; NaN where there are fewer than four
+    things: NDArray[np.float64]  # [5, W, 3]; NaN where there are fewer than W of a kind

@@ -27,6 +27,7 @@ from hazardworld.robot.things import (
     GOAL_RADIUS,
     GOALS,
     GREMLINS,
+    HAZARDS,
     KEEPOUT,
     KINDS,
     MOST,
@@ -38,9 +39,8 @@ from hazardworld.robot.things import (
 
 COUNTS = {"train": 10_000, "eval": 1_000}
 """How many maps the paper's D_train and D_eval hold."""
-ORDER = np.argsort(-KEEPOUT, kind="stable")  # what needs most space comes first
-TRIES, RESTARTS = 100, 10_000
-ROOM = 1 + GOALS + MOST * len(KINDS)
+ORDER = tuple(int(kind) for kind in np.argsort(-KEEPOUT, kind="stable"))  # what needs most space comes first
+TRIES, RESTARTS, GOAL_TRIES = 100, 10_000, 10_000
 ROBOT, GOAL = -1, -2  # beside the kinds 0..4
 
 
@@ -49,8 +49,8 @@ class Layouts:
     """M layouts, as arrays. Rotations are in radians, counter-clockwise."""
 
     robot: NDArray[np.float64]  # [M, 3] x, y, rotation
-    goals: NDArray[np.float64]  # [M, 5, 2]
-    things: NDArray[np.float64]  # [M, 5, 4, 3] by kind; NaN where there are fewer than four
+    goals: NDArray[np.float64]  # [M, G, 2]
+    things: NDArray[np.float64]  # [M, 5, W, 3] by kind; NaN where there are fewer than W
     counts: tuple[int, ...] = (MOST,) * len(KINDS)
 
     def __len__(self) -> int:
@@ -76,13 +76,19 @@ class Recipe:
     seed: int = 0
     counts: tuple[int, ...] = (MOST,) * len(KINDS)
     """How many things of each kind there are."""
+    goals: int = GOALS
+    extent: float = EXTENT
+    order: tuple[int, ...] = ORDER
+    """In which the kinds are placed."""
 
     def __post_init__(self) -> None:
         if self.split not in SPLITS:
             raise ValueError(f"unknown split {self.split!r}{suggest(self.split, SPLITS)}")
-        if len(self.counts) != len(KINDS) or not all(0 <= count <= MOST for count in self.counts):
+        solid = self.counts[HAZARDS + 1 :]
+        if len(self.counts) != len(KINDS) or min(self.counts) < 0 or max(solid) > MOST:
             raise ValueError(
-                f"counts are {self.counts}, but must be {len(KINDS)} numbers in 0..{MOST}: {', '.join(KINDS)}"
+                f"counts are {self.counts}, but must be {len(KINDS)} numbers: {', '.join(KINDS)}; "
+                f"at least 0, and all but the hazards at most {MOST}"
             )
 
     def generate(self, numbers: range | list[int] | None = None, clear: ArrayLike = 0.0) -> Layouts:
@@ -97,15 +103,18 @@ class Recipe:
             raise ValueError("clear must hold finite distances of at least 0")
         layouts = Layouts(
             robot=np.zeros((len(wanted), 3)),
-            goals=np.zeros((len(wanted), GOALS, 2)),
-            things=np.full((len(wanted), len(KINDS), MOST, 3), np.nan),
+            goals=np.zeros((len(wanted), self.goals, 2)),
+            things=np.full((len(wanted), len(KINDS), max(MOST, *self.counts), 3), np.nan),
             counts=tuple(self.counts),
         )
         key = key_of(SPLITS.index(self.split), self.seed)
         gap = free + RADIUS + ROBOT_RADIUS
         gap[:, GREMLINS] += TRAVEL
         counts = np.array(self.counts, np.int64)
-        full = _fill(key, wanted, counts, np.where(free > 0, gap, 0.0), layouts.robot, layouts.goals, layouts.things)
+        full = _fill(
+            key, wanted, self.extent, np.array(self.order, np.int64), counts, np.where(free > 0, gap, 0.0),
+            layouts.robot, layouts.goals, layouts.things,
+        )  # fmt: skip
         if full >= 0:
             clearance = ", ".join(
                 f"{name} {metres:g}" for name, metres in zip(KINDS, free[full], strict=True) if metres
@@ -119,8 +128,29 @@ class Recipe:
 
 
 @njit(cache=True)
-def _uniform(states, low, high):  # type: ignore[no-untyped-def]
-    return low + (high - low) * (below(states, 0, 1 << 32) / 4294967296.0)
+def _uniform(states, n, low, high):  # type: ignore[no-untyped-def]
+    return low + (high - low) * (below(states, n, 1 << 32) / 4294967296.0)
+
+
+@njit(cache=True)
+def draw_goal(states, n, extent, counts, pose, places, goal):  # type: ignore[no-untyped-def]
+    """Write a new goal [2] for row n, drawn as Safety-Gymnasium does when one is reached; False when there is no room.
+
+    ``pose`` [2 or more]: where the robot is now; ``places`` [5, W, 3]: where the things are.
+    """
+    reach = extent - GOAL_KEEPOUT
+    for _ in range(GOAL_TRIES):
+        x, y = _uniform(states, n, -reach, reach), _uniform(states, n, -reach, reach)
+        far = ROBOT_KEEPOUT + GOAL_KEEPOUT
+        good = (x - pose[0]) ** 2 + (y - pose[1]) ** 2 >= far * far
+        for kind in range(len(counts)):
+            far = KEEPOUT[kind] + GOAL_KEEPOUT
+            for i in range(counts[kind]):
+                good &= (x - places[kind, i, 0]) ** 2 + (y - places[kind, i, 1]) ** 2 >= far * far
+        if good:
+            goal[0], goal[1] = x, y
+            return True
+    return False
 
 
 @njit(cache=True)
@@ -137,12 +167,12 @@ def _apart(kind, index, other, other_index, gap):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True)
-def _put(states, kind, index, gap, room, placed):  # type: ignore[no-untyped-def]
+def _put(states, extent, kind, index, gap, room, placed):  # type: ignore[no-untyped-def]
     """Find a place for one more thing; ``room`` [R, 4] holds x, y, kind, index of what is placed."""
     keepout = ROBOT_KEEPOUT if kind == ROBOT else GOAL_KEEPOUT if kind == GOAL else KEEPOUT[kind]
-    reach = EXTENT - keepout
+    reach = extent - keepout
     for _ in range(TRIES):
-        x, y = _uniform(states, -reach, reach), _uniform(states, -reach, reach)
+        x, y = _uniform(states, 0, -reach, reach), _uniform(states, 0, -reach, reach)
         good = True
         for p in range(placed):
             needed = _apart(kind, index, int(room[p, 2]), int(room[p, 3]), gap)
@@ -157,45 +187,43 @@ def _put(states, kind, index, gap, room, placed):  # type: ignore[no-untyped-def
 
 
 @njit(cache=True)
-def _arrange(states, counts, gap, room):  # type: ignore[no-untyped-def]
+def _arrange(states, extent, goals, order, counts, gap, room):  # type: ignore[no-untyped-def]
     """One attempt at a whole map: how many things found a place."""
-    if not _put(states, ROBOT, 0, gap, room, 0):
+    if not _put(states, extent, ROBOT, 0, gap, room, 0):
         return 0
     placed = 1
-    for index in range(GOALS):
-        if not _put(states, GOAL, index, gap, room, placed):
+    for index in range(goals):
+        if not _put(states, extent, GOAL, index, gap, room, placed):
             return placed
         placed += 1
-    for kind in ORDER:
+    for kind in order:
         for index in range(counts[kind]):
-            if not _put(states, kind, index, gap, room, placed):
+            if not _put(states, extent, kind, index, gap, room, placed):
                 return placed
             placed += 1
     return placed
 
 
 @njit(cache=True)
-def _fill(key, numbers, counts, gaps, robot, goals, things):  # type: ignore[no-untyped-def]
+def _fill(key, numbers, extent, order, counts, gaps, robot, goals, things):  # type: ignore[no-untyped-def]
     """Write all maps; gives -1, or the place in ``numbers`` of the first map that is too full."""
     states = np.empty(1, np.uint64)
-    room = np.empty((ROOM, 4))
-    wanted = 1 + GOALS
-    for kind in range(len(counts)):
-        wanted += counts[kind]
+    wanted = 1 + goals.shape[1] + counts.sum()
+    room = np.empty((wanted, 4))
     for m in range(len(numbers)):
         states[0] = derive(key, numbers[m])
         restarts = 0
-        while _arrange(states, counts, gaps[m], room) < wanted:
+        while _arrange(states, extent, goals.shape[1], order, counts, gaps[m], room) < wanted:
             restarts += 1
             if restarts == RESTARTS:
                 return m
         for p in range(wanted):
             x, y, kind, index = room[p, 0], room[p, 1], int(room[p, 2]), int(room[p, 3])
             if kind == ROBOT:
-                robot[m, 0], robot[m, 1], robot[m, 2] = x, y, _uniform(states, 0.0, 2 * np.pi)
+                robot[m, 0], robot[m, 1], robot[m, 2] = x, y, _uniform(states, 0, 0.0, 2 * np.pi)
             elif kind == GOAL:
                 goals[m, index, 0], goals[m, index, 1] = x, y
             else:
                 things[m, kind, index, 0], things[m, kind, index, 1] = x, y
-                things[m, kind, index, 2] = _uniform(states, 0.0, 2 * np.pi)
+                things[m, kind, index, 2] = _uniform(states, 0, 0.0, 2 * np.pi)
     return -1

@@ -13,7 +13,7 @@ from hazardworld.robot.arrays import RobotStep, Scene
 from hazardworld.robot.layout import Layouts
 from hazardworld.robot.picture import draw
 from hazardworld.robot.task import classes
-from hazardworld.robot.things import BINS, KINDS, LIDARS, MOST, RADIUS, ROBOT_RADIUS, SENSORS
+from hazardworld.robot.things import BINS, LIDARS, RADIUS, ROBOT_RADIUS, SENSORS
 
 COSTS = ("cost_hazards", "cost_vases_contact", "cost_pillars", "cost_buttons", "cost_gremlins")
 BODIES = ("hazard{}", "vase{}", "pillar{}", "button{}", "gremlin{}obj")
@@ -38,7 +38,7 @@ class ReferenceWorld:
     def scene(self) -> Scene:
         """Where everything is now."""
         data, task = self.env.task.data, self.env.task
-        things = np.full((len(KINDS), MOST, 3), np.nan)
+        things = np.full(self.layouts.things.shape[1:], np.nan)
         for kind, name in enumerate(BODIES):
             for i in range(self.layouts.counts[kind]):
                 body = data.body(name.format(i))
@@ -60,6 +60,7 @@ class ReferenceWorld:
             touching=np.array([info.get(name, 0) > 0 for name in COSTS]),
             gap=(away.min(1) - ROBOT_RADIUS - RADIUS).astype(np.float32),
             goal_reached=np.array("goal_met" in info),
+            goal_distance=np.array(self.env.task.dist_goal() if start else self.env.task.away),
             terminated=np.array(self.env.terminated),
             truncated=np.array(self.env.truncated and not self.env.terminated),
             episode_start=np.array(start),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,18 +12,29 @@ from numpy.typing import NDArray
 from hazardworld.constraint import suggest
 from hazardworld.rng import below, derive, key_of
 from hazardworld.robot.arrays import RobotStep, Scene
-from hazardworld.robot.layout import Layouts
-from hazardworld.robot.sensing import show
-from hazardworld.robot.things import BINS, GOALS, KINDS, MOST, OBSERVATION
+from hazardworld.robot.layout import Layouts, draw_goal
+from hazardworld.robot.sensing import arrive, show
+from hazardworld.robot.things import BINS, KINDS, OBSERVATION
 
 ORDERS = ("random", "sequential")
+
+
+@dataclass(frozen=True)
+class Endless:
+    """A new goal whenever one is reached, drawn anywhere on the floor where there is room."""
+
+    extent: float
+    """The floor goes from -extent to extent."""
 
 
 class RobotEngine(ABC):
     """N worlds stepped together. A finished row starts its next episode at the following step (NEXT_STEP autoreset).
 
     ``order``: ``random`` draws a map at every reset (training); ``sequential`` gives row n the maps n, n + N, ...
-    ``goals``: how many of a map's goals an episode has. When one is reached the next appears; the last ends it.
+    ``goals``: how many of a map's goals an episode has, or Endless. When one is reached the next appears; the last
+    ends it.
+    ``stagger``: the first episodes begin with part of their time gone, each row with another part. Otherwise rows whose
+    episodes all take their full time end together, and most batches of a learner hold no finished episode.
     ``dtype``: of the observation; float64 is for comparing worlds.
     """
 
@@ -31,10 +43,11 @@ class RobotEngine(ABC):
         layouts: Layouts,
         rows: int,
         *,
-        goals: int = 1,
+        goals: int | Endless = 1,
         max_steps: int = 1000,
         order: str = "random",
         seed: int = 0,
+        stagger: bool = False,
         dtype: type[np.floating] = np.float32,
     ) -> None:
         if order not in ORDERS:
@@ -42,29 +55,33 @@ class RobotEngine(ABC):
         for name, number in (("rows", rows), ("max_steps", max_steps), ("layouts", len(layouts))):
             if number < 1:
                 raise ValueError(f"{name} is {number}, but must be at least 1")
-        if not 1 <= goals <= GOALS:
-            raise ValueError(f"goals is {goals}, but must be in 1..{GOALS}")
+        known = layouts.goals.shape[1]
+        if not isinstance(goals, Endless) and not 1 <= goals <= known:
+            raise ValueError(f"goals is {goals}, but must be in 1..{known}")
         self.layouts, self.rows, self.goals, self.max_steps = layouts, rows, goals, max_steps
         self._sequential = order == "sequential"
+        self._head_start = np.arange(rows) * max_steps // rows if stagger else np.zeros(rows, np.int64)
         self._key = key_of(seed)
         self._counts = np.array(layouts.counts, np.int64)
         self._lidar = np.zeros(BINS)
         # Where an episode stands.
         self._map = np.zeros(rows, np.int64)
         self._clock = np.zeros((rows, 2), np.int64)  # steps in this episode, episodes begun
-        self._goal = np.zeros(rows, np.int64)  # which of the map's goals is next
+        self._goal = np.zeros(rows, np.int64)  # how many were reached
+        self._target = np.zeros((rows, 2))  # where the next one is
         self._done = np.ones(rows, np.bool_)
         self._rng = np.zeros(rows, np.uint64)
         # Where everything is; written by subclasses.
         self._pose = np.zeros((rows, 4))  # x, y, cosine and sine of the heading
         self._sensors = np.zeros((rows, 12))
-        self._places = np.full((rows, len(KINDS), MOST, 3), np.nan)
+        self._places = np.full((rows, *layouts.things.shape[1:]), np.nan)
         self._contact = np.zeros((rows, len(KINDS)), np.bool_)
         self._step = RobotStep(
             obs=np.zeros((rows, OBSERVATION), dtype),
             touching=np.zeros((rows, len(KINDS)), np.bool_),
             gap=np.zeros((rows, len(KINDS)), np.float32),
             goal_reached=np.zeros(rows, np.bool_),
+            goal_distance=np.zeros(rows),
             terminated=np.zeros(rows, np.bool_),
             truncated=np.zeros(rows, np.bool_),
             episode_start=np.zeros(rows, np.bool_),
@@ -101,17 +118,30 @@ class RobotEngine(ABC):
         for n in np.flatnonzero(self._done):
             self._map[n] = self._next_map(int(n))
             self._goal[n] = 0
-            self._clock[n, 0] = 0
+            self._target[n] = self.layouts.goals[self._map[n], 0]
+            self._clock[n, 0] = 0 if self._clock[n, 1] else self._head_start[n]
             self._clock[n, 1] += 1
             self._contact[n] = False
             self._done[n] = False
             self._begin(int(n))
         self._move(np.flatnonzero(~self._step.episode_start), actions)
+        last = 0 if isinstance(self.goals, Endless) else self.goals
+        arrive(last, self.max_steps, self._target, self._pose, self._clock, self._goal, self._done, self._step)
+        for n in np.flatnonzero(self._step.goal_reached & ~self._step.terminated):
+            self._next_goal(int(n))
         show(
-            self.goals, self.max_steps, self._counts, self.layouts.goals[self._map], self._pose, self._sensors,
-            self._places, self._contact, self._clock, self._goal, self._done, self._lidar, self._step,
-        )  # fmt: skip
+            self._counts, self._target, self._pose, self._sensors, self._places, self._contact, self._lidar, self._step
+        )
         return self._step
+
+    def _next_goal(self, n: int) -> None:
+        if not isinstance(self.goals, Endless):
+            self._target[n] = self.layouts.goals[self._map[n], self._goal[n]]
+            return
+        extent, places = self.goals.extent, self._places[n]
+        if not draw_goal(self._rng, n, extent, self._counts, self._pose[n], places, self._target[n]):
+            self._step.terminated[n] = self._done[n] = True  # no room: the episode ends, as in Safety-Gymnasium
+            self._step.truncated[n] = False
 
     def _next_map(self, n: int) -> int:
         if self._sequential:
@@ -140,8 +170,7 @@ class RobotEngine(ABC):
     def scene(self, row: int) -> Scene:
         """Where everything in a row is now."""
         x, y, cos, sin = self._pose[row]
-        goal = self.layouts.goals[self._map[row], self._goal[row]]
-        return Scene(np.array([x, y, np.arctan2(sin, cos)]), goal.copy(), self._places[row].copy())
+        return Scene(np.array([x, y, np.arctan2(sin, cos)]), self._target[row].copy(), self._places[row].copy())
 
     def state(self) -> dict[str, NDArray]:
         """Copies of everything that changes."""
@@ -163,6 +192,7 @@ class RobotEngine(ABC):
             "map": self._map,
             "clock": self._clock,
             "goal": self._goal,
+            "target": self._target,
             "done": self._done,
             "rng": self._rng,
             "pose": self._pose,

@@ -35,36 +35,46 @@ def _light(pose, x, y, lidar):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def show(goals, max_steps, counts, route, pose, sensors, places, contact, clock, goal, done, lidar, out):  # type: ignore[no-untyped-def]
-    """Fill a RobotStep for all rows. Rows with ``out.episode_start`` have just begun, the others have just moved.
+def arrive(last, max_steps, target, pose, clock, goal, done, out):  # type: ignore[no-untyped-def]
+    """Whether each row has reached its goal, and whether that or the clock ends its episode; ``last`` 0: no goal does.
 
-    ``route`` [N, 5, 2] the goals of each row's map; ``pose`` [N, 4] x, y, cosine and sine of the robot's heading;
-    ``sensors`` [N, 12]; ``places`` [N, 5, 4, 3] of things; ``contact`` [N, 5]; ``lidar`` [16] is scratch.
+    ``target`` [N, 2] where the goal is; ``goal`` [N] counts those reached, up to the one before the last. Rows with
+    ``out.episode_start`` have just begun, the others have just moved.
     """
-    obs, touching, gap = out.obs, out.touching, out.gap
-    reached, terminated, truncated, episode_start = out.goal_reached, out.terminated, out.truncated, out.episode_start
+    for n in range(len(pose)):
+        out.goal_reached[n] = out.terminated[n] = out.truncated[n] = False
+        dx, dy = target[n, 0] - pose[n, 0], target[n, 1] - pose[n, 1]
+        out.goal_distance[n] = math.sqrt(dx * dx + dy * dy)
+        if out.episode_start[n]:
+            continue
+        clock[n, 0] += 1
+        if out.goal_distance[n] <= GOAL_RADIUS:
+            out.goal_reached[n] = True
+            if goal[n] + 1 == last:
+                out.terminated[n] = True
+            else:
+                goal[n] += 1
+        if clock[n, 0] >= max_steps and not out.terminated[n]:
+            out.truncated[n] = True
+        done[n] = out.terminated[n] or out.truncated[n]
+
+
+@njit(cache=True)
+def show(counts, target, pose, sensors, places, contact, lidar, out):  # type: ignore[no-untyped-def]
+    """Fill in what all rows observe and touch.
+
+    ``target`` [N, 2] where the goal is; ``pose`` [N, 4] x, y, cosine and sine of the robot's heading; ``sensors``
+    [N, 12]; ``places`` [N, 5, W, 3] of things; ``contact`` [N, 5]; ``lidar`` [16] is scratch.
+    """
+    obs, touching, gap, episode_start = out.obs, out.touching, out.gap, out.episode_start
     for n in range(len(pose)):
         here = pose[n]
-        reached[n] = terminated[n] = truncated[n] = False
-        if not episode_start[n]:
-            clock[n, 0] += 1
-            dx, dy = route[n, goal[n], 0] - here[0], route[n, goal[n], 1] - here[1]
-            if math.sqrt(dx * dx + dy * dy) <= GOAL_RADIUS:
-                reached[n] = True
-                if goal[n] + 1 < goals:
-                    goal[n] += 1  # and the observation shows the new one
-                else:
-                    terminated[n] = True
-            if clock[n, 0] >= max_steps and not terminated[n]:
-                truncated[n] = True
-            done[n] = terminated[n] or truncated[n]
-
         for i in range(12):
             obs[n, i] = sensors[n, i]
         at = 12
         for b in range(BINS):
             lidar[b] = 0.0
-        far = _light(here, route[n, goal[n], 0], route[n, goal[n], 1], lidar)
+        far = _light(here, target[n, 0], target[n, 1], lidar)
         for b in range(BINS):
             obs[n, at + b] = lidar[b]
         for kind in range(len(counts)):

@@ -73,7 +73,7 @@ def classes() -> Classes:
             self.random_generator.layouts = layouts
             self.num_steps = max_steps
             self.placements_conf.extents = [-EXTENT, -EXTENT, EXTENT, EXTENT]
-            self.goals, self.reached = goals, 0
+            self.goals, self.reached, self.away = goals, 0, 0.0
             count = layouts.counts
             self._add_geoms(sim.Goal(keepout=GOAL_KEEPOUT))
             if count[HAZARDS]:
@@ -95,6 +95,7 @@ def classes() -> Classes:
             self.agent.rot = self.random_generator.layouts.robot[map_index, 2]
 
         def calculate_reward(self) -> float:
+            self.away = self.dist_goal()  # before the next goal appears
             return 0.0
 
         def specific_reset(self) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 KINDS = ("hazards", "vases", "pillars", "buttons", "gremlins")
 HAZARDS, VASES, PILLARS, BUTTONS, GREMLINS = range(5)
 MOST = 4
-"""Places for things of one kind; fewer may be there."""
+"""Solid things of one kind, at the most. Of hazards, which nothing collides with, there may be more."""
 GOALS = 5
 """Goals that a layout knows; the task decides how many of them an episode has."""
 

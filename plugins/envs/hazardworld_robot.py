@@ -18,6 +18,10 @@ from hazardworld.constraint import KINDS, ROBOT
 from hazardworld.robot.things import BINS, LIDARS, OBSERVATION, SENSORS
 from hazardworld.robot.worlds import CELLS, ENGINES, REWARDS, RobotWorlds, WorldStep
 from hazardworld.sentences import SentenceTable
+from plugins.envs._robot_state import pack, unpack
+
+PICTURE = 320
+"""Width and height of a frame, in pixels."""
 
 
 @dataclass(frozen=True)
@@ -112,19 +116,17 @@ class HazardWorldRobot(ConstraintEnv):
         return Labels(mask, torch.from_numpy(self._worlds.threshold()))
 
     def state_dict(self) -> dict[str, Tensor]:
-        arrays = self._worlds.state()  # checkpoints hold no unsigned 64-bit numbers
-        plain = {name: a.view(np.int64) if a.dtype == np.uint64 else a for name, a in arrays.items()}
-        return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in plain.items()}
+        return pack(self._worlds.state())
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        like = self._worlds.state()
-        arrays = {name: tensor.numpy(force=True).view(like[name].dtype) for name, tensor in state.items()}
-        self._worlds.restore(arrays)
+        self._worlds.restore(unpack(state, self._worlds.state()))
 
     def frame(self, row: int, mask: Tensor | None = None) -> NDArray[np.uint8]:
         from hazardworld.robot.picture import draw
 
-        return draw(self._worlds.scene(row), forbidden=self._worlds.forbidden(row))
+        metres = (0.0, *(distance / 100 for distance in ROBOT.distances))
+        cells = [] if mask is None else (mask > 0.5).nonzero().tolist()
+        return draw(self._worlds.scene(row), PICTURE, [(entity, metres[level]) for entity, level in cells])
 
     def action_names(self) -> tuple[str, ...]:
         return ("drive", "turn")

@@ -90,6 +90,16 @@ def beside_goal(reach: float) -> Layouts:
 
 
 @both
+def test_staggered_rows_end_one_after_the_other(kind: type[RobotEngine]) -> None:
+    engine = kind(MAPS, 5, max_steps=10, stagger=True)
+    engine.reset()
+    ends = np.array([engine.step(np.zeros((5, 2))).truncated.copy() for _ in range(21)])
+    first, second = zip(*(np.flatnonzero(ends[:, n])[:2] for n in range(5)), strict=True)
+    assert first == (9, 7, 5, 3, 1)
+    assert second == tuple(step + 11 for step in first)
+
+
+@both
 def test_goals_one_after_the_other(kind: type[RobotEngine]) -> None:
     engine = kind(beside_goal(GOAL_RADIUS - 0.01), 1, goals=3, max_steps=100, dtype=np.float64)
     engine.reset()

@@ -25,7 +25,7 @@ MAPS = Recipe().generate(range(40))
 def stand_like(fast: FastEngine, exact: ExactEngine) -> None:
     """Put the fast engine's rows where the exact engine's are."""
     state = fast.state() | {
-        name: exact.state()[name] for name in ("map", "clock", "goal", "done", "rng", "pose", "places")
+        name: exact.state()[name] for name in ("map", "clock", "goal", "target", "done", "rng", "pose", "places")
     }
     for n in range(exact.rows):
         model, data, layout = exact._models[n], exact._data[n], exact.layout(n)

@@ -44,6 +44,7 @@ class Comparison:
         for mine, its in zip(here, there, strict=True):
             self.place = max(self.place, np.nanmax(np.abs(mine[..., :2] - its[..., :2])))
         np.testing.assert_allclose(step.gap[n], expected.gap, atol=1e-6)
+        np.testing.assert_allclose(step.goal_distance[n], expected.goal_distance, atol=1e-12)
         for name in ("touching", "goal_reached", "terminated", "truncated", "episode_start"):
             np.testing.assert_array_equal(getattr(step, name)[n], getattr(expected, name), err_msg=name)
         self.touched += step.touching[n]
