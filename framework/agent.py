@@ -49,7 +49,7 @@ class Agent:
     @torch.no_grad()
     def read(self) -> None:
         """Each distinct sentence once; again only if the interpreter has changed."""
-        self._code = self.interpreter.encode(self._sentences)
+        self.code = self.interpreter.encode(self._sentences)  # [S, ...]
 
     def fresh_mind(self) -> Mind:
         rows = self.rows * self.spec.constraints
@@ -67,7 +67,7 @@ class Agent:
         seen, interpreter_state = self.interpreter.step(
             InterpreterInput(
                 now.obs.repeat_interleave(k, 0),
-                self._code[now.text.flatten()],
+                self.code[now.text.flatten()],
                 _fold(labels),
                 felt.repeat_interleave(k, 0),
             ),

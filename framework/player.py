@@ -10,7 +10,16 @@ from torch import Tensor
 
 from framework.agent import Agent, labels_for
 from framework.errors import Problem, UserError
-from framework.interfaces import Categorical, ConstraintEnv, Distribution, EnvSpec, Gaussian, PolicyInput, PolicyNet
+from framework.interfaces import (
+    Categorical,
+    ConstraintEnv,
+    Distribution,
+    EnvSpec,
+    Gaussian,
+    InterpreterInput,
+    PolicyInput,
+    PolicyNet,
+)
 from framework.interfaces.policy import Values
 from framework.panel import Account, Caption, Clause, Picture
 
@@ -71,6 +80,28 @@ class Player:
         """The policy's action [N]."""
         distribution = self.agent.policy.distribution(self.inputs)
         return distribution.mode() if greedy else distribution.sample(generator)
+
+    @property
+    def forbidden(self) -> Tensor:
+        """[*cells] bool: what the interpreter holds to be forbidden in the present view, by any of the sentences."""
+        return self.inputs.mask[0] > 0
+
+    @torch.no_grad()
+    def imagine(self, obs: Tensor) -> Tensor | None:
+        """[P, *cells] bool: what it would hold to be forbidden if it saw these instead, [P, *shape], here and now.
+
+        None for an interpreter that is told the truth: nobody knows that of other places.
+        """
+        interpreter = self.agent.interpreter
+        if interpreter.needs_labels:
+            return None
+        places, forbidden = len(obs), torch.zeros(len(obs), *self.env.spec.cells, dtype=torch.bool)
+        for k in range(self.env.spec.constraints):
+            code = self.agent.code[self.now.text[0, k]].expand(places, *self.agent.code.shape[1:])
+            state = tuple(part[k].expand(places, *part.shape[1:]) for part in self._mind.interpreter)
+            seen, _ = interpreter.step(InterpreterInput(obs, code), state)
+            forbidden |= seen.mask > 0.5
+        return forbidden
 
     def frame(self) -> Picture:
         """The env's picture, with what the interpreter holds to be forbidden."""

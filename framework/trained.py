@@ -98,9 +98,8 @@ def load_interpreter(folder: Path, run: RunSpec, host: PluginHost, env: Constrai
     try:
         freeze(interpreter, file)
     except RuntimeError:
-        message = (
-            f"does not fit interpreter '{run.cell.interpreter.plugin}' any more: its code was changed after the run"
-        )
+        name = run.cell.interpreter.plugin
+        message = f"does not fit interpreter '{name}' any more: its code was changed after the run"
         raise UserError(Problem(message, where=str(file))) from None
     return interpreter
 

@@ -65,7 +65,7 @@ def from_text(text: str, constraints: Sequence[Constraint]) -> MapSet:
 
 
 def from_seed(seed: int, size: int, density: float, distances: Mapping[str, int]) -> str:
-    """The text of a map on which there is a way from start to objects that keeps these distances from those entities."""
+    """The text of a map on which one can get to all objects and keep these distances from those entities."""
     maps, _ = blank(size, 1, [0])
     states = np.array([derive(key_of(seed), 0)], np.uint64)
     radius = np.array([-1, *(distances.get(entity, -1) for entity in ENTITIES)], np.int64)

@@ -24,9 +24,11 @@ class Tile:
     """One character: how it is written in a map."""
     name: str
     svg: str
-    """What it looks like: the inside of an SVG of 24 by 24 units. It is put into the page as it is, so no user's text."""
+    """How it looks: the inside of an SVG of 24 by 24 units. It goes into the page as it is, so never a user's text."""
     paintable: bool = False
     """People may put it on a map, and other paintable tiles in its place."""
+    note: str = ""
+    """What it is for, if that has to be said."""
 
 
 @dataclass(frozen=True)
