@@ -15,7 +15,8 @@ setup:
 run: setup  ## set up, and run the default study (registry.yaml)
 	@$(VENV)/python -m framework.run registry.yaml $(ARGS)
 
-test: setup  ## set up, and run the tests
+test: setup  ## set up, and run the tests (as root on Debian, Chromium is installed for those in a browser)
+	@$(PYTHON) scripts/setup_chromium.py
 	@$(VENV)/python -m pytest -n 2 $(ARGS)
 
 test-slow:  ## the tests that take minutes, some of them beside other people's code
