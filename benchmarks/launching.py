@@ -1,8 +1,8 @@
 """What the framework adds to a cell: 1,000 tiny cells through the launcher and one worker process.
 
-A cell here is a random walk of eight steps and one evaluation episode. Its own work is building, walking and evaluating,
-as the run itself takes the time; all else is overhead: sending the task, checking it, locks, logs, files that are synced
-one by one, news, the books of the launcher. Starting Python is apart: it is paid once for each worker.
+A cell here is a random walk of eight steps and one evaluation episode. Its own work is building, walking and
+evaluating, by the run's own watch; all else is overhead: sending the task, checking it, locks, logs, files that are
+synced one by one, news, the books of the launcher. Starting Python is apart: it is paid once for each worker.
 
     python -m benchmarks launching
 """
