@@ -4,13 +4,16 @@ VENV := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow lint bench clean
+.PHONY: help setup setup-ray run test test-slow lint bench clean
 
 help:  ## show this
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 setup:
 	@$(PYTHON) scripts/setup_venv.py
+
+setup-ray:  ## add Ray, for --executor ray (docs/scaling.md)
+	@$(PYTHON) scripts/setup_venv.py ray
 
 run: setup  ## set up, and run the default study (registry.yaml)
 	@$(VENV)/python -m framework.run registry.yaml $(ARGS)
@@ -20,7 +23,7 @@ test: setup  ## set up, and run the tests (as root on Debian, Chromium is instal
 	@$(VENV)/python -m pytest -n 2 $(ARGS)
 
 test-slow:  ## the tests that take minutes, some of them beside other people's code
-	@$(PYTHON) scripts/setup_venv.py peers
+	@$(PYTHON) scripts/setup_venv.py peers integrations ray
 	@$(VENV)/python -m pytest -m slow $(ARGS)
 
 lint: setup  ## ruff, mypy, import layers

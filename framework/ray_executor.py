@@ -24,7 +24,9 @@ from framework.plugin_manager import PluginHost
 from framework.resume import Saver, code
 
 LISTEN = 0.5
-"""Seconds between two rounds of news."""
+"""Seconds between two rounds of the command."""
+TELL = 2.0
+"""Seconds between two words of a task: a thousand tasks are 500 a second, which one post office bears."""
 STORE = 100 * 2**20
 """Bytes of Ray's object store on this machine. Results are files; only news goes through Ray."""
 ABSENT = "--executor ray needs the package 'ray'; type: make setup-ray (or: pip install 'heed[ray]')"
@@ -60,6 +62,7 @@ class OnRay(Executor):
                 runtime_env={"env_vars": for_workers()}, **own,
             )  # fmt: skip
         except Exception as error:  # Ray raises ConnectionError, ValueError, RuntimeError, ...
+            self._ray.shutdown()
             said = (str(error).splitlines() or [type(error).__name__])[0]
             where = f"no Ray cluster answers at '{address}'" if address else "Ray does not start here"
             raise UserError(f"{where}: {said}") from None
@@ -146,7 +149,7 @@ class _Courier(threading.Thread):
     def run(self) -> None:
         import ray
 
-        while not self._done.wait(LISTEN):
+        while not self._done.wait(TELL):
             newest, self._newest = self._newest, None
             try:
                 stop = ray.get(self._post.tell.remote(self._key, newest))

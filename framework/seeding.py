@@ -24,4 +24,5 @@ def seed_everything(seed: int) -> None:
     """The global streams, for plugins that use them (weight initialisation does)."""
     random.seed(derive(seed, "python"))
     np.random.seed(derive(seed, "numpy") % (2**32))
-    torch.manual_seed(derive(seed, "torch"))
+    # Not torch.manual_seed: that notes every call, with its stack, for GPUs that may come to life later.
+    torch.default_generator.manual_seed(derive(seed, "torch"))

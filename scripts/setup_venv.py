@@ -1,6 +1,9 @@
 """Make .venv whole: create it, or repair a broken or half-made one, and install the tested set of packages.
 
-    python scripts/setup_venv.py [peers]     peers: what only the slow tests need, too
+    python scripts/setup_venv.py [peers] [integrations] [ray]
+
+peers: other people's implementations; integrations: pandas, W&B, ONNX; ray: the cluster executor. What was added once
+stays.
 
 Runs with any Python 3.11+ and the standard library alone. Starts at once when there is nothing to do: the stamp in
 .venv holds a fingerprint of what was asked for, and the interpreter in it is tried before it is trusted.
@@ -19,17 +22,20 @@ VENV = ROOT / ".venv"
 STAMP = VENV / "heed-installed"
 PYTHON = VENV / "bin" / "python"
 SAFETY_GYMNASIUM = "safety-gymnasium==1.0.0"  # its own pins cannot be met on Python 3.11, hence --no-deps
-PEERS = (
-    "import importlib.util as u; assert all(map(u.find_spec, ['sb3_contrib', 'wandb', 'onnxruntime', 'onnxscript']))"
-)
+GROUPS = {
+    "peers": ("sb3_contrib", "stable_baselines3"),
+    "integrations": ("wandb", "onnxruntime", "onnxscript"),
+    "ray": ("ray",),
+}
+"""Optional groups of pyproject.toml, and the modules that they bring."""
 PROBE = "import torch, gymnasium, omegaconf, pluggy, safetensors, pytest, framework"
 
 
-def main(peers: bool) -> int:
+def main(groups: list[str]) -> int:
     if sys.version_info < (3, 11):  # noqa: UP036 - this file runs before anything is checked
         print(f"Heed needs Python 3.11 or newer; this is {sys.version.split()[0]} ({sys.executable})", file=sys.stderr)
         return 2
-    if STAMP.is_file() and STAMP.read_text() == stamp() and works(PEERS if peers else "import sys"):
+    if STAMP.is_file() and STAMP.read_text() == stamp() and works(has(groups)):
         return 0
     if VENV.exists() and not works("import pip"):
         print(f"{VENV.name} is broken; making it anew")
@@ -39,14 +45,20 @@ def main(peers: bool) -> int:
         subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
     STAMP.unlink(missing_ok=True)
     print("installing packages (a few minutes the first time)")
-    groups = "dev,peers,integrations" if peers else "dev"
-    pip("install", "--editable", f".[{groups}]", "--constraint", "constraints.txt")
+    kept = [group for group in GROUPS if group in groups or works(has([group]))]
+    pip("install", "--editable", f".[{','.join(['dev', *kept])}]", "--constraint", "constraints.txt")
     pip("install", "--no-deps", SAFETY_GYMNASIUM)
     if not works(PROBE):
         print(f"packages do not import after the install; remove {VENV} and try again", file=sys.stderr)
         return 1
     STAMP.write_text(stamp())
     return 0
+
+
+def has(groups: list[str]) -> str:
+    """Python that fails where one of the groups is absent."""
+    modules = [module for group in groups for module in GROUPS[group]]
+    return f"import importlib.util as u; assert all(map(u.find_spec, {modules}))"
 
 
 def stamp() -> str:
@@ -77,7 +89,7 @@ def pip(*words: str) -> None:
 
 if __name__ == "__main__":
     try:
-        sys.exit(main("peers" in sys.argv[1:]))
+        sys.exit(main([word for word in sys.argv[1:] if word in GROUPS]))
     except subprocess.CalledProcessError as error:
         print(f"failed: {' '.join(map(str, error.cmd))}; run the same make command again to go on", file=sys.stderr)
         sys.exit(1)

@@ -86,7 +86,7 @@ def test_a_cell_that_the_disk_refuses_fails_alone_and_leaves_nothing_half_writte
     done = run_here(limit=200_000)
     assert done.returncode == FAILED, done.stderr
     assert "1 run, 0 finished before, 1 failed" in done.stdout
-    assert "policy.safetensors: File too large; make room, and the same command goes on" in done.stdout
+    assert "training.safetensors: File too large; make room, and the same command goes on" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
     cells = {json.loads((c / "run.json").read_text())["labels"][0]: c for c in Path("runs/cells").iterdir()}
     assert (cells["small"] / "result.json").is_file()

@@ -17,7 +17,7 @@ from framework.run import MISTAKE, OK, main
 REGISTRY = """
 study: shared
 plugins: [{path: quiet.py}]
-training: {steps: 8_000, batch: 400, rows: 10, interpreter: {iterations: 40, batch: 64, steps: 2_000, check_every: 5},
+training: {steps: 4_000, batch: 400, rows: 10, interpreter: {iterations: 40, batch: 64, steps: 2_000, check_every: 5},
            evaluation: {episodes: 20, reading_steps: 100}}
 components:
   envs: {small: {plugin: hazardworld_grid, train_maps: 30, eval_maps: 20, max_steps: 40}}

@@ -41,6 +41,10 @@ def test_byte_order_mark_and_empty_lines_are_fine(tmp_path: Path) -> None:
         ('{"water1": ["a",,\n "b"]}', "1: expected a sentence in double quotes, found ,"),
         ('{"water1": ["a"', "1: expected ',' or ']', found end of file"),
         ('{"water1": ["a"]}\n{}', "2: expected end of file, found {"),
+        ('{"water1": ["a",\n "' + "b" * 2_001 + '"]}', "2: a sentence has 2,001 characters; 2,000 is the most"),
+        ('{"water1": ["\\u001b[2J"]}', r"1: a sentence has the character '\x1b', which cannot be printed"),
+        ('{"water1": ["\\ud800"]}', r"1: a sentence has the character '\ud800', which cannot be printed"),
+        ('{"water1": [' + '"a",' * 100_001 + "]}", "1: more than 100,000 sentences"),
         ("{water1: []}", "1: expected a label in double quotes, found water1"),
         ('["a"]', "1: expected '{', found ["),
         ("{}", "1: no labels"),
@@ -69,3 +73,13 @@ def test_unknown_kind_and_split(tmp_path: Path) -> None:
         load(tmp_path, "budget", "train")
     with pytest.raises(TextError, match=r"unknown split 'eval' \(known: train, test\)"):
         load(tmp_path, "budgetary", "eval")  # type: ignore[arg-type]
+
+
+def test_absurd_files(tmp_path: Path) -> None:
+    file = write(tmp_path, b" " * 10_000_001)
+    with pytest.raises(TextError, match=f"^{file}: is too large; a sentence file has at most 10,000,000 bytes$"):
+        load(tmp_path, "budgetary", "train")
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(TextError, match=f"^{file}: cannot be read: Is a directory$"):
+        load(tmp_path, "budgetary", "train")
