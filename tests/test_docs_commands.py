@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import framework
 from framework.__main__ import commands
 from framework.config import load
 
@@ -113,3 +114,14 @@ def test_every_page_can_be_reached_from_the_readme():
         for target in re.findall(r"\]\(([^)#\s]+\.md)", PAGES[page]):
             todo.append(str(((ROOT / page).parent / target).resolve().relative_to(ROOT.resolve())))
     assert not set(PAGES) - reached
+
+
+def test_the_files_around_it_fit():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == framework.__version__
+    assert citation["references"][0]["authors"][0]["family-names"] == "Yang"
+    assert f"## {framework.__version__}" in PAGES["CHANGELOG.md"]
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    lint = (ROOT / "Makefile").read_text()
+    for hook in hooks:  # the same tools as `make lint`
+        assert hook["entry"].replace(".venv/bin", "$(VENV)") in lint
