@@ -1,6 +1,6 @@
 """HazardWorld by itself: a random agent, and what a sentence made of its walk. Needs gymnasium and hazardworld only.
 
-    python examples/gymnasium_loop.py
+Type: python examples/gymnasium_loop.py
 """
 
 import gymnasium
