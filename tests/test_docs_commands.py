@@ -76,11 +76,15 @@ def test_every_command_explains_itself(name, capsys, monkeypatch):
 def test_the_list_of_commands(capsys):
     from framework.__main__ import main
 
-    assert main() == 0
+    assert main([]) == 0
     lines = capsys.readouterr().out.splitlines()
     for name in commands():
         (line,) = (line for line in lines if line.startswith(f"  python -m framework.{name} "))
         assert len(line.split("  ")) >= 3, line  # what to type, and what it is for
+    assert main(["shwo"]) == 2
+    assert "did you mean 'show'?" in capsys.readouterr().err
+    assert main(["run", "registry.yaml"]) == 2
+    assert "type python -m framework.run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("page", "text"), fenced("yaml"))
