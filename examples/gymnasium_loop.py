@@ -1,4 +1,7 @@
-"""HazardWorld by itself: a random agent, and what a sentence made of its walk. Needs gymnasium and hazardworld only."""
+"""HazardWorld by itself: a random agent, and what a sentence made of its walk. Needs gymnasium and hazardworld only.
+
+Type: python examples/gymnasium_loop.py
+"""
 
 import gymnasium
 

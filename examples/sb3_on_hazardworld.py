@@ -1,7 +1,9 @@
 """Stable-Baselines3's PPO on HazardWorld, without the framework: it sees picture and words, and pays for cost.
 
-pip install stable-baselines3
-python examples/sb3_on_hazardworld.py --steps 20000
+Type:
+
+    pip install stable-baselines3
+    python examples/sb3_on_hazardworld.py --steps 20000
 """
 
 import argparse

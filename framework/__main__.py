@@ -6,6 +6,8 @@ import ast
 import sys
 from pathlib import Path
 
+from framework.errors import did_you_mean
+
 
 def commands() -> dict[str, str]:
     """Module -> first line of its docstring, for every module that can be run."""
@@ -17,8 +19,14 @@ def commands() -> dict[str, str]:
     return found
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
     """Returns the exit code."""
+    words = sys.argv[1:] if argv is None else argv
+    if words and words[0] not in ("-h", "--help"):
+        known = list(commands())
+        hint = f": type python -m framework.{words[0]}" if words[0] in known else did_you_mean(words[0], known)
+        print(f"'{words[0]}': commands are modules, python -m framework.<name>{hint}", file=sys.stderr)
+        return 2
     print("Heed: safe reinforcement learning with constraints said in plain language.\n")
     for line in commands().values():
         what, _, command = line.partition(": ")

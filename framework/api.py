@@ -19,20 +19,20 @@ from framework.progress import Display
 from framework.records import Records
 from framework.resume import Resume
 
-Runs = str | PathLike[str]
+AnyPath = str | PathLike[str]
 
 
-def load(registry: Runs, *overrides: str) -> Study:
+def load(registry: AnyPath, *overrides: str) -> Study:
     """Read and check a registry. ``overrides`` are as on the command line: ``"training.steps=10_000"``."""
     return Study(config.load(Path(registry), list(overrides)))
 
 
-def results(runs: Runs = "runs") -> Records:
+def results(runs: AnyPath = "runs") -> Records:
     """Every finished run of a runs folder: one record for each of its evaluations."""
     return records.of_folder(Path(runs))
 
 
-def history(run_folder: Runs) -> Records:
+def history(run_folder: AnyPath) -> Records:
     """The learning curve of one run: one record for each update."""
     return records.of_history(Path(run_folder))
 
@@ -61,7 +61,7 @@ class Study:
         run.build_all(self.checked)
 
     def run(
-        self, runs: Runs = "runs", workers: int | None = None, quiet: bool = False, resume: Resume = "same"
+        self, runs: AnyPath = "runs", workers: int | None = None, quiet: bool = False, resume: Resume = "same"
     ) -> Outcome:
         """Run what is not finished, in ``workers`` processes (default: one per core), and write the report.
 
@@ -77,7 +77,7 @@ class Study:
         report.write(study, folder, console)
         return outcome
 
-    def results(self, runs: Runs = "runs") -> Records:
+    def results(self, runs: AnyPath = "runs") -> Records:
         """Records of this study's cells that are finished; ``group`` and ``cell`` are its own names for them."""
         made = Records()
         for cell in self.checked.cells:

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from framework.catalog import Entry
 from framework.convert import Notes, convert
-from framework.errors import UserError, did_you_mean
+from framework.errors import Problem, UserError, did_you_mean
 from framework.interfaces.component import Kind
 from framework.plugin_manager import PluginHost, PluginRef
 from framework.source import parse_overrides
@@ -62,6 +62,9 @@ def _find(target: str) -> list[Entry]:
     else:
         host = PluginHost()
         found = [entry for entry in host.catalog if entry.name == target]
+    if not found and path.is_file():
+        said = "hands over nothing to check: no interpreter, policy, optimizer or env"
+        raise UserError(Problem(said, where=target))
     if not found:
         names = sorted({entry.name for entry in host.catalog})
         raise UserError(f"no plugin is called '{target}'{did_you_mean(target, names)}")

@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m framework.read", description="Try a trained interpreter.")
     parser.add_argument("sentences", nargs="*", help="sentences to read, each in quotes")
     parser.add_argument("--interpreter", type=Path, metavar="FILE", help="default: the newest in RUNS/interpreters")
-    parser.add_argument("--runs-dir", type=Path, default=Path("runs"), metavar="RUNS")
+    parser.add_argument("--runs-dir", type=Path, default=Path("runs"), metavar="RUNS", help="default: runs/")
     parser.add_argument("--texts", type=Path, metavar="FOLDER", help="score on <kind>-test.json of this folder")
     parser.add_argument("--split", choices=("train", "test"), default="test", help="which files of the folder")
     parser.add_argument("--steps", type=int, default=50_000, help="steps of random walk to score on")

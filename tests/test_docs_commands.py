@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import framework
 from framework.__main__ import commands
 from framework.config import load
 
@@ -55,7 +56,7 @@ def test_a_command_is_understood(page, command, monkeypatch):
 
 
 def test_there_are_commands_to_check():
-    modules = {shlex.split(command)[2] for _, command in typed()}
+    modules = {shlex.split(command, comments=True)[2] for _, command in typed()}
     assert modules == {"framework", *(f"framework.{name}" for name in commands())}  # every command is documented
 
 
@@ -75,11 +76,15 @@ def test_every_command_explains_itself(name, capsys, monkeypatch):
 def test_the_list_of_commands(capsys):
     from framework.__main__ import main
 
-    assert main() == 0
+    assert main([]) == 0
     lines = capsys.readouterr().out.splitlines()
     for name in commands():
         (line,) = (line for line in lines if line.startswith(f"  python -m framework.{name} "))
         assert len(line.split("  ")) >= 3, line  # what to type, and what it is for
+    assert main(["shwo"]) == 2
+    assert "did you mean 'show'?" in capsys.readouterr().err
+    assert main(["run", "registry.yaml"]) == 2
+    assert "type python -m framework.run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("page", "text"), fenced("yaml"))
@@ -113,3 +118,14 @@ def test_every_page_can_be_reached_from_the_readme():
         for target in re.findall(r"\]\(([^)#\s]+\.md)", PAGES[page]):
             todo.append(str(((ROOT / page).parent / target).resolve().relative_to(ROOT.resolve())))
     assert not set(PAGES) - reached
+
+
+def test_the_files_around_it_fit():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == framework.__version__
+    assert citation["references"][0]["authors"][0]["family-names"] == "Yang"
+    assert f"## {framework.__version__}" in PAGES["CHANGELOG.md"]
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    lint = (ROOT / "Makefile").read_text()
+    for hook in hooks:  # the same tools as `make lint`
+        assert hook["entry"].replace(".venv/bin", "$(VENV)") in lint

@@ -105,6 +105,7 @@ def test_an_example_says_what_to_type(file: Path) -> None:
     assert re.search(r"python -m framework\.\w+|python examples/|pip install", head), head
 
 
+@pytest.mark.slow  # docs/python.md, which is much the same, is run by a fast one
 def test_the_cells_of_the_notebook_run(tmp_path: Path) -> None:
     cells = json.loads((EXAMPLES / "notebook.ipynb").read_text())["cells"]
     code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")

@@ -1,6 +1,8 @@
 """A Gymnasium environment of your own in Heed, through the adapter. Nothing in the class knows of Heed.
 
-python -m framework.run examples/gymnasium_env/corridor.yaml
+Type:
+
+    python -m framework.run examples/gymnasium_env/corridor.yaml
 """
 
 from __future__ import annotations

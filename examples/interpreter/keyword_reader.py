@@ -1,7 +1,9 @@
 """An interpreter that learns nothing: it looks for names of things and for number words.
 
-python -m framework.check examples/interpreter/keyword_reader.py
-python -m framework.run examples/interpreter/keyword_reader.yaml
+Type:
+
+    python -m framework.check examples/interpreter/keyword_reader.py
+    python -m framework.run examples/interpreter/keyword_reader.yaml
 """
 
 from __future__ import annotations

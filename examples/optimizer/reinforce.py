@@ -1,9 +1,11 @@
 """REINFORCE (Williams, 1992) with a price of cost: the shortest safe optimizer that learns.
 
-theta <- theta + rate * E[ (A_R - price A_C) grad log pi(a|s) ],      price <- max(0, price + price_rate * c)
+    theta <- theta + rate * E[ (A_R - price A_C) grad log pi(a|s) ],      price <- max(0, price + price_rate * c)
 
-python -m framework.check examples/optimizer/reinforce.py
-python -m framework.run examples/optimizer/reinforce.yaml
+Type:
+
+    python -m framework.check examples/optimizer/reinforce.py
+    python -m framework.run examples/optimizer/reinforce.yaml
 """
 
 from __future__ import annotations

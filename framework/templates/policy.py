@@ -1,7 +1,9 @@
 """my_plugin: a small network. It sees the observation, what is forbidden (M_C), what is left of the budget (M_B), h_C.
 
-python -m framework.check my_plugin.py           # does it keep the contract?
-python -m framework.run my_plugin.yaml           # compare it with another
+Type:
+
+    python -m framework.check my_plugin.py           # does it keep the contract?
+    python -m framework.run my_plugin.yaml           # compare it with another
 """
 
 from __future__ import annotations
