@@ -4,8 +4,8 @@
     python scripts/make_agent.py --runs-dir RUNS   the same, in another runs folder; what is finished is not repeated
 
 Packing makes kilobytes of megabytes. Of the policy, the actor is kept, in half precision. Of the reader's tuned
-matrices, what was learned (the difference from the pretrained ones) is kept as a product of two narrow ones, the best of
-that rank (truncated singular values); the reader's setting `rank` says so in run.json.
+matrices, what was learned (the difference from the pretrained ones) is kept as a product of two narrow ones, the best
+of that rank (truncated singular values); the reader's setting `rank` says so in run.json.
 """
 
 from __future__ import annotations
@@ -32,15 +32,13 @@ HOME = Path(__file__).resolve().parent.parent
 STUDY = HOME / "studies" / "systems.yaml"
 AGENTS = HOME / "plugins" / "agents"
 ONLY = "polco on *"
-RANK = 4
+RANK = 8
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs-dir", type=Path, default=Path("runs"), metavar="RUNS")
-    parser.add_argument(
-        "--rank", type=int, default=RANK, metavar="N", help=f"of the reader; default {RANK}"
-    )
+    parser.add_argument("--rank", type=int, default=RANK, metavar="N", help=f"of the reader; default {RANK}")
     options = parser.parse_args()
     study = load(STUDY, ["seeds=[0]"])
     runs = [spec for spec in study.runs if any(label.startswith("polco on ") for label in spec.labels)]

@@ -90,7 +90,7 @@ def test_there_is_an_agent_for_each_kind_without_any_runs(agents):
 
 
 def test_shipped_agents_are_small():
-    assert sum(file.stat().st_size for file in SHIPPED.rglob("*.safetensors")) < 1_100_000
+    assert sum(file.stat().st_size for file in SHIPPED.rglob("*.safetensors")) < 1_600_000
 
 
 def test_what_is_broken_is_told_and_the_rest_works(client, shelf, agents):
@@ -150,7 +150,7 @@ def test_the_trained_agent_collects_and_keeps_to_its_budget(client, agents):
 
 
 def test_a_relational_map_leaves_a_way(client, agents):
-    last = walk(client, begin(client, agents, "Grass has a keep-out radius of two.", kind="relational")["session"], 200)
+    last = walk(client, begin(client, agents, "Grass has a keep-out radius of two.", kind="relational")["session"], 80)
     assert last[-1]["over"] == "goal"
 
 
@@ -225,9 +225,8 @@ def test_text_that_cannot_be_written_down_is_refused(client, agents):
 
 
 def test_unknown_names_are_told(client, agents):
-    refused(
-        client.post("/api/sessions", json=wish(agents, RULE, walkers=[{"agent": "../../etc/passwd"}])), 409, "no agent"
-    )
+    stranger = [{"agent": "../../etc/passwd"}]
+    refused(client.post("/api/sessions", json=wish(agents, RULE, walkers=stranger)), 409, "no agent")
     walker = {"agent": agents["budgetary"], "interpreter": "orakle"}
     refused(client.post("/api/sessions", json=wish(agents, RULE, walkers=[walker])), 409, "did you mean 'oracle'?")
     refused(client.post("/api/sessions/none/steps", json={"count": 1}), 409, "start it again")

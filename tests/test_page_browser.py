@@ -81,10 +81,10 @@ def test_type_walk_draw_and_compare(page):
     board = page.locator("svg.board").bounding_box()
     side = board["width"] / 13
     free = page.evaluate("""() => {  // three floor cells in a row, found in what is drawn
-        const at = new Set([...document.querySelectorAll('svg.board use')].filter((u) => /tile/.test(u.getAttribute('href')))
-            .map((u) => `${u.getAttribute('x') / 24},${u.getAttribute('y') / 24}`));
-        const agent = document.querySelector('.agent').getAttribute('transform').match(/[\\d.]+/g).map((n) => Math.floor(n / 24));
-        at.add(agent.slice(0, 2).join());
+        const things = [...document.querySelectorAll("svg.board use[href^='#tile']")];
+        const at = new Set(things.map((u) => `${u.getAttribute('x') / 24},${u.getAttribute('y') / 24}`));
+        const agent = document.querySelector('.agent').getAttribute('transform').match(/[\\d.]+/g);
+        at.add(agent.slice(0, 2).map((n) => Math.floor(n / 24)).join());
         for (let y = 1; y < 12; y++) for (let x = 1; x < 10; x++)
             if ([0, 1, 2].every((i) => !at.has(`${x + i},${y}`))) return [x, y];
     }""")
