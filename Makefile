@@ -4,7 +4,7 @@ VENV := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-ray run test test-slow lint bench clean
+.PHONY: help setup setup-ray run play test test-slow lint bench clean
 
 help:  ## show this
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -17,6 +17,9 @@ setup-ray:  ## add Ray, for --executor ray (docs/scaling.md)
 
 run: setup  ## set up, and run the default study (registry.yaml)
 	@$(VENV)/python -m framework.run registry.yaml $(ARGS)
+
+play: setup  ## set up, and serve the page to play with
+	@$(VENV)/python -m framework.play $(ARGS)
 
 test: setup  ## set up, and run the tests (as root on Debian, Chromium is installed for those in a browser)
 	@$(PYTHON) scripts/setup_chromium.py

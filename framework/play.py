@@ -14,9 +14,12 @@ import socket
 import sys
 from pathlib import Path
 
+import uvicorn
 from rich.console import Console
 
 from framework.errors import Problem, UserError
+from framework.page_server.app import make_app
+from framework.page_server.shelf import Shelf
 from framework.plugin_manager import PluginHost, PluginRef
 
 HOST, PORT = "127.0.0.1", 8642
@@ -50,24 +53,16 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _serve(options: argparse.Namespace, console: Console) -> None:
-    listener = _listen(options.host, options.port)  # first: what is refused, is refused at once
-    with listener:
-        import uvicorn  # here, because torch and this take seconds, and a busy port is told at once
-
-        from framework.page_server.app import make_app
-        from framework.page_server.shelf import Shelf
-
+    with _listen(options.host, options.port) as listener:  # first: agents take seconds to load, a busy port is told now
         console.print("looking for agents ...", markup=False)
-        shelf = Shelf(
-            PluginHost([PluginRef(path=str(f.resolve()), where=str(f)) for f in options.plugin]), options.runs_dir
-        )
+        refs = [PluginRef(path=str(file.resolve()), where=str(file)) for file in options.plugin]
+        shelf = Shelf(PluginHost(refs), options.runs_dir)
         shelf.warm_up()
         for problem in shelf.problems:
             console.print(f"not offered: {problem}", markup=False)
         public = not _is_loopback(options.host)
-        app = make_app(
-            shelf, frozenset({options.host.lower(), *([socket.gethostname().lower()] if public else [])}), public
-        )
+        names = {options.host.lower()} | ({socket.gethostname().lower()} if public else set())
+        app = make_app(shelf, frozenset(names), public)
         host, port = listener.getsockname()[:2]
         console.print(f"{len(shelf.agents)} agents; open http://{_in_url(host)}:{port}/   (Ctrl-C stops)", markup=False)
         if public:

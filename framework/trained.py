@@ -81,8 +81,9 @@ def load_policy(folder: Path, run: RunSpec, catalog: Catalog, env: ConstraintEnv
     policy = build_policy(run.cell, run.seed, catalog, env)
     file = folder / "policy.safetensors"
     weights, _ = checkpoint.load(file)
+    critics = {name: value for name, value in policy.state_dict().items() if name.startswith("critic")}
     try:
-        policy.load_state_dict(weights)
+        policy.load_state_dict(critics | weights)  # an agent that only acts needs no critics, so a file may lack them
     except RuntimeError:
         message = f"does not fit policy '{run.cell.policy.plugin}' any more: its code was changed after the run"
         raise UserError(Problem(message, where=str(file))) from None

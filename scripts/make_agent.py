@@ -1,14 +1,17 @@
-"""Makes the small agent that comes with Heed: runs studies/pretrained.yaml, then packs what came out into plugins/agents.
+"""Makes the small agents that come with Heed: `polco` of studies/systems.yaml, seed 0, one for each kind of sentence.
 
-    python scripts/make_agent.py                   train (5 M steps: a quarter of an hour and more), then pack
-    python scripts/make_agent.py --runs-dir RUNS   the same, in a runs folder of your own; finished runs are not repeated
+    python scripts/make_agent.py                   train them (5 M steps each: an hour on two cores), then pack
+    python scripts/make_agent.py --runs-dir RUNS   the same, in another runs folder; what is finished is not repeated
 
-Packing keeps run.json, result.json, the policy and the interpreter, with weights in half precision.
+Packing makes kilobytes of megabytes. Of the policy, the actor is kept, in half precision. Of the reader's tuned
+matrices, what was learned (the difference from the pretrained ones) is kept as a product of two narrow ones, the best
+of that rank (truncated singular values); the reader's setting `rank` says so in run.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import shutil
 import sys
@@ -16,54 +19,86 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from framework import checkpoint
-from framework.config import load
+from framework.builder import build_env, build_interpreter
+from framework.cell import RunSpec
+from framework.config import Study, load
 from framework.run import main as run
 from framework.stages import interpreter_file, run_folder
 
 HOME = Path(__file__).resolve().parent.parent
-STUDY = HOME / "studies" / "pretrained.yaml"
+STUDY = HOME / "studies" / "systems.yaml"
 AGENTS = HOME / "plugins" / "agents"
+ONLY = "polco on *"
+RANK = 8
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs-dir", type=Path, default=Path("runs"), metavar="RUNS")
-    runs = parser.parse_args().runs_dir
-    code = run([str(STUDY), "--runs-dir", str(runs)])
-    if code == 0:
-        pack(runs)
-    return code
-
-
-def pack(runs: Path) -> None:
-    """Every run of the study, into an emptied plugins/agents."""
+    parser.add_argument("--rank", type=int, default=RANK, metavar="N", help=f"of the reader; default {RANK}")
+    options = parser.parse_args()
+    study = load(STUDY, ["seeds=[0]"])
+    runs = [spec for spec in study.runs if any(label.startswith("polco on ") for label in spec.labels)]
+    if not all((run_folder(options.runs_dir, spec) / "result.json").is_file() for spec in runs):
+        code = run([str(STUDY), "seeds=[0]", "--only", ONLY, "--runs-dir", str(options.runs_dir)])
+        if code:
+            return code
     shutil.rmtree(AGENTS, ignore_errors=True)
-    study = load(STUDY)
-    for spec in study.runs:
-        folder, target = run_folder(runs, spec), run_folder(AGENTS, spec)
-        target.mkdir(parents=True)
-        record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        checkpoint.write_json(target / "run.json", without_place(record))
-        shutil.copy(folder / "result.json", target)
-        halve(folder / "policy.safetensors", target / "policy.safetensors")
-        halve(interpreter_file(runs, spec, study.host), interpreter_file(AGENTS, spec, study.host))
+    for spec in runs:
+        pack(spec, study, options.runs_dir, options.rank)
     for file in sorted(AGENTS.rglob("*.safetensors")):
         print(f"{file.relative_to(HOME)}: {file.stat().st_size / 1000:.0f} kB")
+    return 0
+
+
+def pack(spec: RunSpec, study: Study, runs: Path, rank: int) -> None:
+    """One run, as the run that it would be with a reader of that rank."""
+    reader = dataclasses.replace(spec.cell.interpreter.config, rank=rank)
+    part = dataclasses.replace(spec.cell.interpreter, config=reader)
+    small = dataclasses.replace(spec, cell=dataclasses.replace(spec.cell, interpreter=part))
+    source, target = run_folder(runs, spec), run_folder(AGENTS, small)
+    target.mkdir(parents=True)
+    packed = {"id": small.id, "packed_from": spec.id}
+    record = json.loads((source / "run.json").read_text(encoding="utf-8"))
+    checkpoint.write_json(target / "run.json", without_place(record) | packed | {"config": small.as_dict()})
+    checkpoint.write_json(target / "result.json", json.loads((source / "result.json").read_text()) | packed)
+
+    policy, meta = checkpoint.load(source / "policy.safetensors")
+    actor = {name: value.half() for name, value in policy.items() if not name.startswith("critic")}
+    checkpoint.save(target / "policy.safetensors", actor, meta | packed)
+
+    file = interpreter_file(AGENTS, small, study.host)
+    file.parent.mkdir(exist_ok=True)
+    learned, meta = checkpoint.load(interpreter_file(runs, spec, study.host))
+    meta = without_place(meta) | {"run": small.as_dict(), "packed_from": spec.id}
+    checkpoint.save(file, narrowed(learned, pretrained(spec, study), rank), meta)
+
+
+def pretrained(spec: RunSpec, study: Study) -> dict[str, Tensor]:
+    """The reader before it learned: a fresh one has the pretrained weights."""
+    env = build_env(spec.cell, spec.seed, study.host.catalog, "eval", rows=1)
+    return build_interpreter(spec.cell, spec.seed, study.host.catalog, env).state_dict()
+
+
+def narrowed(learned: dict[str, Tensor], before: dict[str, Tensor], rank: int) -> dict[str, Tensor]:
+    """Tuned matrices as ``up @ down``, all in half precision."""
+    small = {}
+    for name, value in learned.items():
+        if name.startswith("tuned.") and value.dim() == 2:
+            u, s, v = torch.linalg.svd(value - before[name], full_matrices=False)
+            root = s[:rank].sqrt()
+            small[f"{name}/up"], small[f"{name}/down"] = u[:, :rank] * root, root[:, None] * v[:rank]
+        else:
+            small[name] = value
+    return {name: value.half() for name, value in small.items()}
 
 
 def without_place(record: dict[str, Any]) -> dict[str, Any]:
     """Which machine it was made on is of no use elsewhere."""
     return record | {"provenance": {k: v for k, v in record.get("provenance", {}).items() if k != "platform"}}
-
-
-def halve(source: Path, target: Path) -> None:
-    tensors, meta = checkpoint.load(source)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    checkpoint.save(
-        target, {n: t.half() if t.dtype == torch.float32 else t for n, t in tensors.items()}, without_place(meta)
-    )
 
 
 if __name__ == "__main__":

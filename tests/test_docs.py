@@ -47,5 +47,5 @@ def test_every_setting_of_a_builtin_plugin_is_explained():
 def test_every_hook_is_in_the_manual():
     page = (ROOT / "docs" / "hooks.md").read_text()
     hooks = [name for name in vars(hookspecs) if name.startswith("heed_")]
-    assert hooks == ["heed_components", "heed_observers", "heed_observe"]
+    assert hooks == ["heed_components", "heed_observers", "heed_observe", "heed_agents"]
     assert all(f"`{name}(" in page for name in hooks)

@@ -22,10 +22,6 @@ HEADERS = (
 )  # fmt: skip
 
 
-class TooLarge(Exception):
-    """The body is."""
-
-
 class Guard:
     """ASGI middleware."""
 
@@ -41,28 +37,22 @@ class Guard:
         if refusal is not None:
             await _answer(send, *refusal)
             return
-        size, begun = 0, False
+        body = await _read(receive)
+        if body is None:
+            await _answer(send, *_too_large())
+            return
 
-        async def measured() -> Any:
-            nonlocal size
-            message = await receive()
-            size += len(message.get("body", b""))
-            if size > LARGEST_BODY:
-                raise TooLarge
-            return message
+        async def replayed() -> Any:
+            nonlocal body
+            told, body = body, None
+            return {"type": "http.request", "body": told} if told is not None else await receive()
 
         async def headed(message: Any) -> None:
-            nonlocal begun
             if message["type"] == "http.response.start":
-                begun = True
                 message["headers"] = [*message.get("headers", []), *HEADERS]
             await send(message)
 
-        try:
-            await self._app(scope, measured, headed)
-        except TooLarge:
-            if not begun:
-                await _answer(send, *_too_large())
+        await self._app(scope, replayed, headed)
 
     def _refusal(self, method: str, headers: dict[bytes, str]) -> tuple[int, str] | None:
         host = headers.get(b"host", "")
@@ -91,6 +81,18 @@ class Guard:
         except ValueError:
             return False
         return self._public or address.is_loopback
+
+
+async def _read(receive: Any) -> bytes | None:
+    """The whole body, whatever length was announced; None as soon as it is too large."""
+    body = b""
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if len(body) > LARGEST_BODY:
+            return None
+        if not message.get("more_body"):
+            return body
 
 
 def _too_large() -> tuple[int, str]:

@@ -32,7 +32,7 @@ class Sessions:
         world = self._shelf.sample
         return {
             "agents": [
-                {"id": a.id, "label": a.label, "note": a.note, "interpreter": a.reader}
+                {"id": a.id, "label": a.label, "note": a.note, "interpreter": a.reader, "kind": a.kind}
                 for a in self._shelf.agents.values()
             ],
             "interpreters": [{"id": i, "label": label} for i, label in self._shelf.interpreters.items()],
@@ -83,7 +83,7 @@ class Sessions:
             return {"frames": frames}
 
     def _walk(self, listed: Listed, reader: str, wish: Start, layout: str | None) -> Walk:
-        interpreter, policy = self._shelf.interpreter(reader), self._shelf.policy(listed)
+        policy, interpreter = self._shelf.policy(listed), self._shelf.interpreter(reader)
         distances: dict[str, int] = {}
         for told in filter(None, map(interpreter.explain, wish.sentences)):
             for entity, steps in told.distances.items():

@@ -33,6 +33,8 @@ class Listed:
     run: RunSpec
     reader: str
     """Id of its interpreter."""
+    kind: str
+    """Which kind of constraint it learned to read, if its env says so."""
 
 
 class Shelf:
@@ -74,10 +76,10 @@ class Shelf:
         return self._policies[listed.id]
 
     def interpreter(self, name: str) -> ConstraintInterpreter:
-        if name not in self.interpreters:
+        owner = next((listed for listed in self.agents.values() if listed.reader == name), None)
+        if owner is None and name not in self.interpreters:
             raise UserError(f"no interpreter is called '{name[:80]}'{did_you_mean(name[:80], list(self.interpreters))}")
         if name not in self._readers:
-            owner = next((listed for listed in self.agents.values() if listed.reader == name), None)
             self._readers[name] = (
                 untrained(name, self.sample, self.host.catalog)
                 if owner is None
@@ -130,7 +132,8 @@ class Shelf:
     def _add(self, run: RunSpec, folder: Path, note: str) -> None:
         reader = self._reader_of(run, folder)
         label = f"{run.labels[0] if run.labels else run.cell.policy.plugin}, seed {run.seed}"
-        self.agents[run.id] = Listed(run.id, label, f"{note}; {_record(run, folder)}", folder, run, reader)
+        note = f"{note}; {_record(run, folder)}"
+        self.agents[run.id] = Listed(run.id, label, note, folder, run, reader, _kind(run))
 
     def _reader_of(self, run: RunSpec, folder: Path) -> str:
         """Runs share interpreters: equal files are one choice."""
@@ -138,8 +141,7 @@ class Shelf:
         if not file.is_file():
             return run.cell.interpreter.plugin  # nothing to learn, or it is lost: then loading says so
         name = file.stem if file.parent.name == "interpreters" else run.id
-        kind = getattr(run.cell.env.config, "constraint", "")
-        label = f"{run.cell.interpreter.plugin}, seed {run.seed}" + (f", learned {kind}" if kind else "")
+        label = f"{run.cell.interpreter.plugin}, seed {run.seed}" + (f", learned {_kind(run)}" if _kind(run) else "")
         self.interpreters.setdefault(name, label)
         return name
 
@@ -148,11 +150,17 @@ def _env_class(run: RunSpec, catalog: Catalog) -> type[ConstraintEnv]:
     return cast(type[ConstraintEnv], class_of(run.cell.env, catalog))
 
 
+def _kind(run: RunSpec) -> str:
+    return str(getattr(run.cell.env.config, "constraint", ""))
+
+
 def _record(run: RunSpec, folder: Path) -> str:
     """How long it learned, and what its evaluation measured."""
-    summary = (read_result(folder) or {}).get("summary", {})
+    result = read_result(folder) or {}
+    summary = result.get("summary", {})
     measured = [f"{name} {summary[name]:.2f}" for name in ("reward", "violation") if name in summary]
-    return ", ".join([f"{run.cell.training.steps:,} steps", *measured])
+    when = " (measured before it was made small)" if measured and "packed_from" in result else ""
+    return ", ".join([f"{run.cell.training.steps:,} steps", *measured]) + when
 
 
 def _without_parameters(catalog: Catalog, world: Playground) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""How the grid's things look on the page: colours of Okabe and Ito, and a pattern each, so that nothing is told by hue."""
+"""How the grid's things look on the page: colours of Okabe and Ito, and a pattern each: hue alone tells nothing."""
 
 from __future__ import annotations
 

@@ -79,17 +79,19 @@ class TextModel:
     def low_rank(self, count: int, rank: int) -> dict[str, torch.nn.Parameter]:
         """Let the matrices of the uppermost ``count`` layers change by a product of two narrow ones (LoRA).
 
-        Those narrow ones are all there is to train and to store; the second starts at zero, so nothing is changed yet.
+        Those narrow ones, and the vectors beside the matrices, are all there is to train and to store. The second of
+        the two starts at zero, so nothing is changed yet.
         """
-        layers, found = self._layers(), {}
+        vectors = {name: p for name, p in self.top_layers(count).items() if p.dim() == 1}
+        layers, narrow = self._layers(), {}
         for i in range(len(layers) - count, len(layers)):
-            for name, module in layers[i].named_modules():
+            for name, module in list(layers[i].named_modules()):
                 if isinstance(module, torch.nn.Linear):
-                    change = _LowRank(module.in_features, module.out_features, rank)
+                    change = LowRank(module.in_features, module.out_features, rank)
                     register_parametrization(module, "weight", change)
-                    key = f"{i}/{name}".replace(".", "/")
-                    found |= {f"{key}/down": change.down, f"{key}/up": change.up}
-        return found
+                    key = f"{i}/{name}/weight".replace(".", "/")
+                    narrow |= {f"{key}/down": change.down, f"{key}/up": change.up}
+        return vectors | narrow
 
     def _layers(self) -> list[torch.nn.Module]:
         """The transformer's layers, from the bottom up, whatever its family calls them."""
@@ -97,7 +99,7 @@ class TextModel:
         return list(max(lists, key=len))
 
 
-class _LowRank(torch.nn.Module):
+class LowRank(torch.nn.Module):
     """A matrix with ``up @ down`` added."""
 
     def __init__(self, inputs: int, outputs: int, rank: int) -> None:

@@ -250,14 +250,12 @@ function makeChoices() {
     $(`agent-${i}`).addEventListener("change", () => { notes(); start(); });
     $(`reader-${i}`).addEventListener("change", start);
   }
-  // For B: another agent if there is one, else another reader.
-  if (choices.agents.length > 1) $("agent-1").selectedIndex = 1;
-  else $("reader-1").value = "none";
+  $("reader-1").value = "none"; // for B: the same agent, told nothing
   notes();
   for (const [kind, lines] of Object.entries(choices.examples)) {
     const chips = lines.map((line) => {
       const chip = element("button", { type: "button", class: "chip", text: line });
-      chip.addEventListener("click", () => example(line));
+      chip.addEventListener("click", () => example(line, kind));
       return chip;
     });
     $("examples").append(element("dt", { text: kind }), element("dd", {}, ...chips));
@@ -269,13 +267,21 @@ function makeChoices() {
 
 function notes() {
   for (const i of [0, 1]) {
-    $(`note-${i}`).textContent = choices.agents.find((a) => a.id === $(`agent-${i}`).value)?.note ?? "";
+    const agent = choices.agents.find((a) => a.id === $(`agent-${i}`).value);
+    $(`note-${i}`).textContent = agent ? [agent.kind && `Reads ${agent.kind} rules`, agent.note].filter(Boolean).join("; ") : "";
   }
 }
 
 // Into the sentence that has or had the focus, or else the last.
+// An agent reads the kind of sentence it was trained on: if this is another, choose one who was trained on it.
 let lastBox = null;
-function example(line) {
+function example(line, kind) {
+  const current = choices.agents.find((agent) => agent.id === $("agent-0").value);
+  const expert = choices.agents.find((agent) => agent.kind === kind);
+  if (expert && current && ![kind, "mixed"].includes(current.kind)) {
+    $("agent-0").value = expert.id;
+    notes();
+  }
   const boxes = [...document.querySelectorAll("#sentences textarea")];
   const box = boxes.includes(lastBox) ? lastBox : boxes.at(-1);
   box.value = line;
@@ -309,7 +315,8 @@ async function begin() {
   defineTiles(choices.tiles);
   makeTools();
   makeChoices();
-  example(Object.values(choices.examples)[0][0]);
+  const [[kind, [line]]] = Object.entries(choices.examples);
+  example(line, kind);
 }
 
 begin();
