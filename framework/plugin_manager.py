@@ -92,7 +92,7 @@ class PluginHost:
         for impl in self._manager.hook.heed_agents.get_hookimpls():
             origin = self._origins[impl.plugin_name]
             try:
-                folders = [Path(folder) for folder in impl.function()]
+                folders = [Path(folder) for folder in cast(Any, impl.function)()]
             except Exception as error:
                 print(f"plugin {origin}: heed_agents() raised {type(error).__name__}: {error}", file=sys.stderr)
                 continue
