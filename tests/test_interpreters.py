@@ -209,3 +209,21 @@ def test_several_constraints_masks_add_and_thresholds_stay_apart():
     assert torch.equal(inputs.threshold, truth.threshold.amin(1))
     left = torch.where(truth.mask > 0, truth.threshold[:, :, None, None], torch.inf).amin(1)  # the tightest budget
     assert torch.equal(inputs.budget, torch.where(left < torch.inf, -left, 0.0))
+
+
+def test_a_reader_of_low_rank_is_small_and_starts_as_the_pretrained_model():
+    cls = PluginHost().catalog.get("interpreter", "reader").cls
+    env = PluginHost().catalog.get("env", "hazardworld_grid").cls
+    spec = env(env.Config(eval_maps=1), rows=1, split="eval", seed=0).spec
+    torch.manual_seed(0)
+    small = cls(cls.Config(rank=2), spec).eval()
+    plain = cls(cls.Config(), spec).eval()
+    assert sum(p.numel() for p in small.parameters()) < 0.02 * sum(p.numel() for p in plain.parameters())
+    rest = {name: value for name, value in plain.state_dict().items() if not name.startswith("tuned.")}
+    small.load_state_dict(rest, strict=False)
+    words = ["No lava before water."]
+    assert torch.allclose(small.encode(words), plain.encode(words), atol=1e-5)
+    with torch.no_grad():
+        next(p for name, p in small.named_parameters() if name.endswith("/up")).normal_()
+    small.eval()
+    assert not torch.allclose(small.encode(words), plain.encode(words), atol=1e-5)

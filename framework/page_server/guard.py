@@ -85,10 +85,10 @@ class Guard:
 
 async def _read(receive: Any) -> bytes | None:
     """The whole body, whatever length was announced; None as soon as it is too large."""
-    body = b""
+    body: bytes = b""
     while True:
         message = await receive()
-        body += message.get("body", b"")
+        body += bytes(message.get("body", b""))
         if len(body) > LARGEST_BODY:
             return None
         if not message.get("more_body"):

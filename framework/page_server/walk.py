@@ -138,8 +138,9 @@ class Walk:
         size = len(self._seen)
         whole = np.full((size, size), FREE)
         for cell in _beside(centre):
-            x, y = outlook[1][(slice(None), *cell)].T
-            inside = (x >= 0) & (y >= 0) & (x < size) & (y < size) & seen[(slice(None), *cell)].numpy()
+            index: Any = (slice(None), *cell)
+            x, y = outlook[1][index].T
+            inside = (x >= 0) & (y >= 0) & (x < size) & (y < size) & seen[index].numpy()
             whole[y[inside], x[inside]] = FORBIDDEN
         return ["".join(row) for row in whole]
 

@@ -279,7 +279,7 @@ function example(line, kind) {
   const current = choices.agents.find((agent) => agent.id === $("agent-0").value);
   const expert = choices.agents.find((agent) => agent.kind === kind);
   if (expert && current && ![kind, "mixed"].includes(current.kind)) {
-    $("agent-0").value = expert.id;
+    $("agent-0").value = $("agent-1").value = expert.id;
     notes();
   }
   const boxes = [...document.querySelectorAll("#sentences textarea")];

@@ -28,8 +28,8 @@ export function readingCard(reading, truth, who) {
     return card;
   }
   const budget = Math.max(0, Math.floor(reading.threshold + 0.5));
+  if (reading.kind) card.append(element("span", { class: "kind", text: reading.kind }));
   card.append(
-    reading.kind && element("span", { class: "kind", text: reading.kind }),
     element("strong", { text: reading.text ?? `Allows ${budget} ${budget === 1 ? "entry" : "entries"} of the hatched cells` }),
   );
   const facts = [`budget ${budget} (read as ${reading.threshold.toFixed(2)})`];
@@ -56,7 +56,8 @@ export function budgetLine(clause, reading, index, many) {
   const pips = element("span", { class: "pips", "aria-hidden": "true" });
   for (let i = 0; i < Math.min(8, budget); i++) pips.append(element("i", { class: i < left ? "left" : "spent" }));
   for (let i = 0; i < Math.min(8, over); i++) pips.append(element("i", { class: "over", text: "✕" }));
-  const words = over > 0 ? `${number(over)} over the budget of ${number(budget)}` : `${number(left)} of ${number(budget)} left`;
+  const rest = budget > 0 ? `${number(left)} of ${number(budget)} left` : "0: no entry is allowed";
+  const words = over > 0 ? `${number(over)} over the budget of ${number(budget)}` : rest;
   const line = element("div", { class: over > 0 ? "budget broken" : "budget" });
   line.append(element("span", { text: many ? `Budget ${index + 1}` : "Budget" }), pips, element("b", { text: words }));
   const truth = clause.truth;
