@@ -61,7 +61,6 @@ def test_a_memory_that_cannot_be_exported_is_noticed(tmp_path):
         ("ford", "mlp", False),
         ("gymnasium_adapter", "mlp", False),
         ("hazardworld_grid", "polco_grid", True),
-        ("hazardworld_grid", "fusion_grid", True),
     ],
 )
 def test_other_formats(form, env, policy, network_only, tmp_path):
@@ -70,6 +69,13 @@ def test_other_formats(form, env, policy, network_only, tmp_path):
         pytest.importorskip("onnxscript")
     out = tmp_path / f"policy{module.SUFFIX[form]}"
     assert export(untrained(tmp_path, env, policy), form, out, network_only=network_only) == 30
+
+
+@pytest.mark.slow
+def test_a_sentence_read_at_its_own_length_cannot_be_held_by_torch_export(tmp_path):
+    trained = untrained(tmp_path, "hazardworld_grid", "fusion_grid")
+    with pytest.raises(UserError, match=r"policy 'fusion_grid' cannot be exported as torch: .*data-dependent"):
+        export(trained, "torch", tmp_path / "policy.pt2", network_only=True)
 
 
 def test_a_file_that_differs_is_not_kept(tmp_path, monkeypatch):
