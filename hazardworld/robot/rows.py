@@ -111,11 +111,16 @@ class RobotEngine(ABC):
         self._done[:] = True
         return self.step(np.zeros((self.rows, 2)))
 
-    def step(self, actions: NDArray[np.floating]) -> RobotStep:
-        """Move every row; actions [N, 2] beyond [-1, 1] are clipped. The arrays are overwritten by the next step."""
+    def step(self, actions: NDArray[np.floating], moved: NDArray[np.bool_] | None = None) -> RobotStep:
+        """Move every row; actions [N, 2] beyond [-1, 1] are clipped. The arrays are overwritten by the next step.
+
+        ``moved`` [N]: move only these rows, and leave the others as they are, even those that are done.
+        """
         actions = self._checked(actions)
-        self._step.episode_start[:] = self._done
-        for n in np.flatnonzero(self._done):
+        start = self._done.copy() if moved is None else np.zeros(self.rows, np.bool_)
+        moved = ~start if moved is None else moved
+        self._step.episode_start[:] = start
+        for n in np.flatnonzero(start):
             self._map[n] = self._next_map(int(n))
             self._goal[n] = 0
             self._target[n] = self.layouts.goals[self._map[n], 0]
@@ -124,10 +129,10 @@ class RobotEngine(ABC):
             self._contact[n] = False
             self._done[n] = False
             self._begin(int(n))
-        self._move(np.flatnonzero(~self._step.episode_start), actions)
+        self._move(np.flatnonzero(moved), actions)
         last = 0 if isinstance(self.goals, Endless) else self.goals
-        arrive(last, self.max_steps, self._target, self._pose, self._clock, self._goal, self._done, self._step)
-        for n in np.flatnonzero(self._step.goal_reached & ~self._step.terminated):
+        arrive(last, self.max_steps, self._target, self._pose, moved, self._clock, self._goal, self._done, self._step)
+        for n in np.flatnonzero(self._step.goal_reached & ~self._step.terminated & moved):
             self._next_goal(int(n))
         show(
             self._counts, self._target, self._pose, self._sensors, self._places, self._contact, self._lidar, self._step

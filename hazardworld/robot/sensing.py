@@ -35,13 +35,15 @@ def _light(pose, x, y, lidar):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def arrive(last, max_steps, target, pose, clock, goal, done, out):  # type: ignore[no-untyped-def]
+def arrive(last, max_steps, target, pose, moved, clock, goal, done, out):  # type: ignore[no-untyped-def]
     """Whether each row has reached its goal, and whether that or the clock ends its episode; ``last`` 0: no goal does.
 
     ``target`` [N, 2] where the goal is; ``goal`` [N] counts those reached, up to the one before the last. Rows with
-    ``out.episode_start`` have just begun, the others have just moved.
+    ``out.episode_start`` have just begun, those of ``moved`` [N] have just moved; the others stay as they are.
     """
     for n in range(len(pose)):
+        if not (moved[n] or out.episode_start[n]):
+            continue
         out.goal_reached[n] = out.terminated[n] = out.truncated[n] = False
         dx, dy = target[n, 0] - pose[n, 0], target[n, 1] - pose[n, 1]
         out.goal_distance[n] = math.sqrt(dx * dx + dy * dy)

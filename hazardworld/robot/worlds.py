@@ -42,14 +42,18 @@ class WorldStep(NamedTuple):
     text: NDArray[np.int64]  # [N, K] sentence numbers
     reward: NDArray[np.float32]  # [N]
     cost: NDArray[np.float32]  # [N, K]
-    touched: NDArray[np.bool_]  # [N, *CELLS]
+    touched: NDArray[np.bool_ | np.float32]  # [N, *CELLS]; with ``repeat``, in how many control steps
     terminated: NDArray[np.bool_]  # [N]
     truncated: NDArray[np.bool_]  # [N]
     episode_start: NDArray[np.bool_]  # [N]
 
 
 class RobotWorlds:
-    """N rows. ``maps``: how many maps there are (default: the paper's 10,000 and 1,000)."""
+    """N rows. ``maps``: how many maps there are (default: the paper's 10,000 and 1,000).
+
+    ``repeat``: control steps that an action is held. Each of them still counts for cost and for ``max_steps``; the
+    sentence's order ("after A") is looked at after the last.
+    """
 
     def __init__(
         self,
@@ -66,6 +70,7 @@ class RobotWorlds:
         max_steps: int = 400,
         seed: int = 0,
         dense: bool = True,
+        repeat: int = 1,
     ) -> None:
         if engine not in ENGINES:
             raise ValueError(f"unknown engine {engine!r}{suggest(engine, tuple(ENGINES))}")
@@ -74,7 +79,9 @@ class RobotWorlds:
         said = [i for i, count in enumerate(table.count) if count]
         if not 1 <= constraints <= len(said):
             raise ValueError(f"constraints is {constraints}, but there are sentences for {len(said)} of them")
-        self.table, self.rows, self.constraints, self.dense = table, rows, constraints, dense
+        if repeat < 1:
+            raise ValueError(f"repeat is {repeat}, but must be at least 1")
+        self.table, self.rows, self.constraints, self.dense, self.repeat = table, rows, constraints, dense, repeat
         count = COUNTS[split] if maps is None else maps
         kind_number = (*KINDS, "mixed").index(kind)
         self.classes = _draw_classes(key_of(map_seed, kind_number, split == "eval"), count, constraints, said)
@@ -100,24 +107,34 @@ class RobotWorlds:
 
     def reset(self) -> WorldStep:
         self._episodes[:] = 0
-        return self._show(self.engine.reset())
+        return self._show(self.engine.reset(), None)
 
     def begin_again(self) -> WorldStep:
         """All rows start their next episode now, finished or not."""
-        return self._show(self.engine.begin_again())
+        return self._show(self.engine.begin_again(), None)
 
     def step(self, actions: NDArray[np.floating]) -> WorldStep:
-        return self._show(self.engine.step(actions))
+        return self._show(self.engine.step(actions), actions)
 
-    def _show(self, step: RobotStep) -> WorldStep:
-        start = step.episode_start
-        touched = self._cells(step)
-        touched[start] = False
-        active = self._active()
+    def _show(self, step: RobotStep, actions: NDArray[np.floating] | None) -> WorldStep:
+        """What the rows show; first, ``repeat`` - 1 more control steps of those that have moved and are not done."""
+        start = step.episode_start.copy()
+        moved = ~start
+        touched = self._cells(step) * moved[:, None, None].astype(np.float32)
+        ever = self._touching | (step.touching & moved[:, None])
+        reward = self._reward(step, np.ones(self.rows, np.bool_))
+        for _ in range(self.repeat - 1):
+            moved &= ~(step.terminated | step.truncated)
+            if actions is None or not moved.any():
+                break
+            step = self.engine.step(actions, moved)
+            touched += self._cells(step) & moved[:, None, None]
+            ever |= step.touching & moved[:, None]
+            reward += self._reward(step, moved)
         rows = np.arange(self.rows)[:, None]
-        cost = active & touched[rows, _ENTITY[self._now], _LEVEL[self._now]]
+        cost = self._active() * touched[rows, _ENTITY[self._now], _LEVEL[self._now]]
         first = _FIRST[self._now]
-        left = self._touching[rows, first] & ~step.touching[rows, first]
+        left = ever[rows, first] & ~step.touching[rows, first]
         self._met |= left & (_ORDER[self._now] > 0)
         self._touching = step.touching.copy()
         for n in np.flatnonzero(start):
@@ -125,26 +142,27 @@ class RobotWorlds:
         return WorldStep(
             obs=step.obs.astype(np.float32),
             text=self._text.copy(),
-            reward=self._reward(step),
-            cost=(cost & ~start[:, None]).astype(np.float32),
-            touched=touched,
+            reward=reward.astype(np.float32),
+            cost=cost.astype(np.float32),
+            touched=touched if self.repeat > 1 else touched > 0,
             terminated=step.terminated.copy(),
             truncated=step.truncated.copy(),
-            episode_start=start.copy(),
+            episode_start=start,
         )
 
-    def _reward(self, step: RobotStep) -> NDArray[np.float32]:
+    def _reward(self, step: RobotStep, moved: NDArray[np.bool_]) -> NDArray[np.float64]:
         """A goal is worth 4: paid when it is reached, or (dense) as the robot gets nearer, and back when it turns away.
 
         Either way the episode's sum is 4 for each goal that was reached; dense, part of it for one that was not.
         """
-        new, distance = step.episode_start | step.goal_reached, step.obs[:, -1].astype(np.float64)
+        new = (step.episode_start | step.goal_reached) & moved
+        distance = np.where(moved, step.obs[:, -1], self._distance).astype(np.float64)
         share = step.goal_reached.astype(np.float64)
         if self.dense:
             share = np.where(step.goal_reached, self._distance - GOAL_RADIUS, self._distance - distance) / self._way
         self._way = np.where(new, np.maximum(distance - GOAL_RADIUS, GOAL_RADIUS), self._way)
         self._distance = distance
-        return (GOAL_WORTH * np.where(step.episode_start, 0.0, share)).astype(np.float32)
+        return GOAL_WORTH * np.where(moved & ~step.episode_start, share, 0.0)
 
     def _begin(self, n: int) -> None:
         """Row n has a new map: its constraints, and sentences that say them."""

@@ -36,6 +36,8 @@ class HazardWorldRobotConfig:
     """fast: a closed form where nothing is near, MuJoCo with what is near otherwise; exact: MuJoCo all the time."""
     max_steps: int = 400
     """An episode is cut off after this many control steps of 20 ms."""
+    repeat: int = 1
+    """Control steps that an action is held; each counts for cost and for max_steps. More: fewer decisions to learn."""
     constraints: int = 1
     """K: how many distinct constraints hold at once."""
     train_maps: int = 10_000
@@ -51,7 +53,7 @@ class HazardWorldRobotConfig:
         for name, known in (("engine", ENGINES), ("reward", REWARDS), ("constraint", (*KINDS, "mixed"))):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, but must be one of {', '.join(known)}")
-        for name in ("max_steps", "train_maps", "eval_maps", "constraints"):
+        for name in ("max_steps", "train_maps", "eval_maps", "constraints", "repeat"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}, but must be at least 1")
 
@@ -86,6 +88,7 @@ class HazardWorldRobot(ConstraintEnv):
             max_steps=config.max_steps,
             seed=seed % 2**63,
             dense=config.dense,
+            repeat=config.repeat,
         )
 
     @property
@@ -97,7 +100,7 @@ class HazardWorldRobot(ConstraintEnv):
             cells=CELLS,
             constraints=self.config.constraints,
             max_threshold=ROBOT.budgets[-1],
-            max_steps=self.config.max_steps,
+            max_steps=-(-self.config.max_steps // self.config.repeat),
             entities=ROBOT.entities,
         )
 

@@ -17,12 +17,12 @@ from torch import Tensor
 
 from framework.hookspecs import hookimpl
 from framework.interfaces import SafeOptimizer
-from plugins.optimizers._natural import NaturalConfig, NaturalOptimizer
+from plugins.optimizers._natural import ConstrainedConfig, NaturalOptimizer
 from plugins.optimizers._trust_region import Quadratic, pcpo_step
 
 
 @dataclass(frozen=True)
-class Config(NaturalConfig):
+class Config(ConstrainedConfig):
     """Settings of PCPO."""
 
     projection: Literal["kl", "l2"] = "kl"
@@ -37,6 +37,7 @@ class PCPO(NaturalOptimizer):
     config: Config
 
     def direction(self, problem: Quadratic) -> tuple[Tensor, str]:
+        problem = self.config.ask(problem)
         needed = problem.reach * problem.r + problem.c > 0
         step = pcpo_step(problem, self.config.projection)
         size = 0.5 * float(step @ self._product(step))
