@@ -251,9 +251,9 @@ class Registry:
     """Name of the study; its report goes to <runs>/<study>/."""
     plugins: tuple[PluginEntry, ...] = ()
     """Plugins outside the project, as {path: file.py} or {module: name}. They run as code."""
-    observers: tuple[Any, ...] = ()
-    """Who watches the runs: names (``[tensorboard, csv]``) or {plugin: name, settings}. They change no result, and are
-    not part of what names a run."""
+    observers: tuple[Any, ...] = ("tensorboard",)
+    """Who watches the runs: names (``[tensorboard, csv]``) or {plugin: name, settings}; ``[]``: nobody. They change no
+    result, and are not part of what names a run."""
     reuse: tuple[str, ...] = ()
     """Other runs folders, relative to this file. A run or an interpreter that is finished there is taken from there.
     (Studies in the same runs folder share theirs anyway.)"""
