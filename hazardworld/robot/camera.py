@@ -1,7 +1,8 @@
 """What the robot's camera sees, and boxes around the things in it, drawn by MuJoCo from a Scene.
 
-A model of its own, of bodies that are put where the scene says, so it serves all rows of any engine. The camera is the
-Point robot's ("vision" in Safety-Gymnasium). Boxes come from MuJoCo's segmentation; the goal is glass and hides nothing.
+A model of its own, of bodies that are put where the scene says, so it serves all rows of any engine. The camera looks
+ahead as the Point robot's does, from a little higher. Boxes come from MuJoCo's segmentation; the goal is glass and
+hides nothing.
 """
 
 from __future__ import annotations
