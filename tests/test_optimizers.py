@@ -206,6 +206,23 @@ def test_promise_and_fact_agree_for_a_small_step(name, extra, violation):
     assert done["kl"] <= 1e-4
 
 
+@pytest.mark.parametrize("name", ["cpo", "pcpo"])
+def test_impatience_asks_for_more_while_the_constraint_is_broken(name):
+    """Urgency grows and shrinks with the sign of c, is saved, and makes the step promise a greater fall in cost."""
+    policies = [small_policy(Tabular(1).spec) for _ in range(2)]
+    broken = dataclasses.replace(rollout_of(policies[0]), violation=0.02)
+    calm, hasty = (made(name, p, impatience=x, most_urgency=8) for p, x in zip(policies, (0.0, 1.0), strict=True))
+    first, second = calm.update(broken), hasty.update(broken)
+    assert (first["urgency"], second["urgency"]) == (1, 2)
+    assert second["promised_cost"] <= first["promised_cost"]
+    assert second["promised_cost"] <= -2 * 0.02 / broken.episode_length + 1e-9
+    assert [hasty.before(broken)["urgency"] for _ in range(3)] == [4, 8, 8]
+    again = made(name, policies[1], impatience=1.0, most_urgency=8)
+    again.load_state_dict(hasty.state_dict())
+    met = dataclasses.replace(broken, violation=-1.0)
+    assert [again.before(met)["urgency"] for _ in range(4)] == [4, 2, 1, 1]
+
+
 def test_trpo_lagrangian_without_a_price_is_trpo():
     """Bit for bit, update after update."""
     policies = [small_policy(Tabular(1).spec) for _ in range(2)]

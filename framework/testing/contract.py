@@ -86,7 +86,7 @@ def default_catalog() -> Catalog:
     return PluginHost().catalog
 
 
-TRIED_ENVS = ("ford", "hazardworld_grid", "hazardworld_robot")
+TRIED_ENVS = ("ford", "hazardworld_grid", "hazardworld_robot", "hazardworld_robot_pixels")
 """Where a plugin is tried when no env is named: the first that it does not refuse."""
 
 
@@ -105,8 +105,8 @@ def fitting_env(build: Any, env: str | None, contract: Contract, rows: int = 6) 
     names = [env] if env else [name for name in TRIED_ENVS if name in catalog.names("env")]
     refusals = []
     for name in names:
-        world = small_env(name, rows, catalog=catalog)
         try:
+            world = small_env(name, rows, catalog=catalog)
             return world, build(world)
         except ValueError as error:
             refusals.append(f"{name}: {error}")

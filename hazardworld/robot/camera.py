@@ -1,13 +1,15 @@
 """What the robot's camera sees, and boxes around the things in it, drawn by MuJoCo from a Scene.
 
-A model of its own, of bodies that are put where the scene says, so it serves all rows of any engine. The camera is the
-Point robot's ("vision" in Safety-Gymnasium). Boxes come from MuJoCo's segmentation; the goal is glass and hides nothing.
+A model of its own, of bodies that are put where the scene says, so it serves all rows of any engine. The camera looks
+ahead as the Point robot's does, from a little higher. Boxes come from MuJoCo's segmentation; the goal is glass and
+hides nothing.
 """
 
 from __future__ import annotations
 
 import functools
 import os
+import warnings
 
 import mujoco
 import numpy as np
@@ -62,7 +64,9 @@ class Camera:
         for slot in range(SLOTS):
             self._slot[self._model.geom(f"{KINDS[slot // MOST]}{slot % MOST}").id] = slot
         try:
-            self._renderer = _Renderer(self._model, side, side)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # GLFW's remarks on a missing display; the message below says more
+                self._renderer = _Renderer(self._model, side, side)
         except Exception as error:  # each of MuJoCo's ways to OpenGL fails with an exception of its own
             chosen = os.environ.get("MUJOCO_GL")
             what = f"MUJOCO_GL={chosen} does not work here" if chosen else "MuJoCo finds no OpenGL here"

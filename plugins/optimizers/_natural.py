@@ -56,28 +56,6 @@ class NaturalConfig:
 
 
 @dataclass(frozen=True)
-class ConstrainedConfig(NaturalConfig):
-    """Settings of those that solve for the constraint, CPO and PCPO."""
-
-    urgency: float = 1.0
-    """While the constraint is broken, ask for this many times the reduction that would do (1: as published)."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.urgency >= 1:
-            raise ValueError(f"urgency must be at least 1, not {self.urgency}")
-
-    def ask(self, problem: Quadratic) -> Quadratic:
-        """The problem to solve.
-
-        The gradient of cost is sampled, and a step that is the best for just these samples promises more than it
-        keeps. The published step asks for a promise of exactly -c; where noise alone can promise that much, cost stays
-        there however long one trains.
-        """
-        return dataclasses.replace(problem, c=self.urgency * problem.c) if problem.c > 0 else problem
-
-
-@dataclass(frozen=True)
 class Batch:
     """The decisions of a rollout, flat."""
 

@@ -11,19 +11,18 @@ from torch import Tensor
 
 from framework.hookspecs import hookimpl
 from framework.interfaces import SafeOptimizer
-from plugins.optimizers._natural import ConstrainedConfig, NaturalOptimizer
 from plugins.optimizers._trust_region import Quadratic, cpo_step
+from plugins.optimizers._urgency import UrgentConfig, UrgentOptimizer
 
 
-class CPO(NaturalOptimizer):
+class CPO(UrgentOptimizer):
     """Constrained policy optimization: exact within the trust region, recovery when the constraint is out of reach."""
 
     name = "cpo"
-    Config = ConstrainedConfig
-    config: ConstrainedConfig
+    Config = UrgentConfig
 
     def direction(self, problem: Quadratic) -> tuple[Tensor, str]:
-        return cpo_step(self.config.ask(problem))
+        return cpo_step(self.ask(problem))
 
     def acceptable(self, case: str, c: float, gain: float, cost_change: float) -> bool:
         return cost_change <= max(-c, 0.0) and (gain >= 0 or case == "recovery" or c > 0)

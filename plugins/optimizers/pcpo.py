@@ -17,19 +17,19 @@ from torch import Tensor
 
 from framework.hookspecs import hookimpl
 from framework.interfaces import SafeOptimizer
-from plugins.optimizers._natural import ConstrainedConfig, NaturalOptimizer
 from plugins.optimizers._trust_region import Quadratic, pcpo_step
+from plugins.optimizers._urgency import UrgentConfig, UrgentOptimizer
 
 
 @dataclass(frozen=True)
-class Config(ConstrainedConfig):
+class Config(UrgentConfig):
     """Settings of PCPO."""
 
     projection: Literal["kl", "l2"] = "kl"
     """Metric of the projection; the paper found kl better."""
 
 
-class PCPO(NaturalOptimizer):
+class PCPO(UrgentOptimizer):
     """Projection-based constrained policy optimization, KL or L2 projection."""
 
     name = "pcpo"
@@ -37,7 +37,7 @@ class PCPO(NaturalOptimizer):
     config: Config
 
     def direction(self, problem: Quadratic) -> tuple[Tensor, str]:
-        problem = self.config.ask(problem)
+        problem = self.ask(problem)
         needed = problem.reach * problem.r + problem.c > 0
         step = pcpo_step(problem, self.config.projection)
         size = 0.5 * float(step @ self._product(step))

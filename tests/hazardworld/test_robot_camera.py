@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from drawing import cannot_draw
 
 from hazardworld.robot.arrays import Scene
 from hazardworld.robot.things import GREMLINS, KINDS, MOST, PILLARS, VASES
@@ -17,16 +18,9 @@ from hazardworld.robot.things import GREMLINS, KINDS, MOST, PILLARS, VASES
 SIDE = 32
 
 
-def _can_draw() -> str:
-    """Empty, or why this machine cannot draw; asked in a process of its own, since a broken driver may end it."""
-    code = "from hazardworld.robot.camera import Camera; Camera(8)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    return "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["no OpenGL"])[-1]
-
-
 @pytest.fixture(scope="module")
 def camera():
-    if reason := _can_draw():
+    if reason := cannot_draw():
         pytest.skip(reason)
     from hazardworld.robot.camera import camera
 

@@ -48,3 +48,23 @@ def test_the_reference_draws_itself() -> None:
     world = ReferenceWorld(Recipe().generate([0]))
     world.reset(0)
     np.testing.assert_array_equal(world.render(96), draw(world.scene(), 96))
+
+
+def test_the_plugins_mark_what_the_mask_says_and_nothing_else() -> None:
+    torch = pytest.importorskip("torch")
+    from plugins.envs.hazardworld_robot import HazardWorldRobot, HazardWorldRobotConfig
+    from plugins.envs.safety_point import SafetyPoint, SafetyPointConfig
+
+    env = HazardWorldRobot(HazardWorldRobotConfig(train_maps=2), 1, "train", 0)
+    env.reset()
+    mask = torch.zeros(5, 4)
+    plain = env.frame(0, mask)
+    np.testing.assert_array_equal(plain, env.frame(0))
+    mask[PILLARS, 2] = 1  # 40 cm about pillars
+    marked = env.frame(0, mask)
+    assert marked.shape == plain.shape == (320, 320, 3) and (marked != plain).any()
+    mask[PILLARS], mask[PILLARS, 0] = 0, 1
+    assert 0 < (env.frame(0, mask) != plain).sum() < (marked != plain).sum()
+    point = SafetyPoint(SafetyPointConfig(train_maps=2), 1, "train", 0)
+    point.reset()
+    assert (point.frame(0, torch.ones(1)) != point.frame(0, torch.zeros(1))).any()

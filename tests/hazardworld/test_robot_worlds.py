@@ -89,6 +89,38 @@ def test_a_goal_is_worth_four_however_it_is_paid():
             assert np.allclose(total, 4 * goals)
 
 
+def test_a_held_action_is_the_same_as_repeating_it():
+    """Reward and cost are those of the single steps added up; a row that is done waits for the others."""
+    one, five = worlds("budgetary", rows=6, max_steps=42), worlds("budgetary", rows=6, max_steps=42, repeat=5)
+    now = five.reset()
+    assert np.array_equal(one.reset().obs, now.obs)
+    rng = np.random.default_rng(3)
+    ended = 0
+    for _ in range(9):  # 42 steps are eight times five and two
+        actions = rng.uniform((-0.5, -1), (1.5, 1), (6, 2))
+        active = ~now.terminated & ~now.truncated
+        now = five.step(actions)
+        reward, cost, touched = np.zeros(6), np.zeros((6, 1)), np.zeros_like(now.touched)
+        for _ in range(5):
+            if not active.any():
+                break
+            step = one.step(actions)
+            reward, cost = reward + step.reward * active, cost + step.cost * active[:, None]
+            touched += step.touched * active[:, None, None]
+            shown = np.where(active[:, None], step.obs, now.obs)
+            active &= ~step.terminated & ~step.truncated
+        np.testing.assert_allclose(now.reward, reward, atol=1e-5)
+        np.testing.assert_array_equal(now.cost, cost)
+        np.testing.assert_array_equal(now.touched, touched)
+        if active.any():
+            np.testing.assert_array_equal(now.obs[active], shown[active])
+        ended += int(now.truncated.sum())
+        if not active.all():
+            break
+    assert ended > 0
+    assert five.step(np.zeros((6, 2))).episode_start[now.terminated | now.truncated].all()
+
+
 def test_saved_worlds_go_on_the_same():
     one, other = (worlds("sequential", rows=6, max_steps=60) for _ in range(2))
     one.reset()

@@ -1,0 +1,65 @@
+"""CPO's and PCPO's answer to promises that are not kept.
+
+The gradient of cost is sampled, and a step that is the best for just these samples promises more than it keeps. The
+published steps ask for a promise of exactly -c while the constraint is broken by c; where noise alone can promise that
+much, cost stays at that level however long one trains. Here c is multiplied by an urgency u >= 1 while c > 0:
+
+    u <- u * (1 + impatience)  if c > 0,  else  max(1, u / (1 + impatience))
+
+so u settles where the constraint is broken in half of the batches. ``impatience: 0`` is the published method.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from framework.interfaces import Metrics, PolicyNet, Rollout
+from plugins.optimizers._natural import NaturalConfig, NaturalOptimizer
+from plugins.optimizers._trust_region import Quadratic
+
+
+@dataclass(frozen=True)
+class UrgentConfig(NaturalConfig):
+    """Settings of those that solve for the constraint."""
+
+    impatience: float = 0.0
+    """By how much, per update with a broken constraint, more is asked for than would do (0: as published; try 0.05)."""
+    most_urgency: float = 20.0
+    """The largest multiple that is asked for."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.impatience < 0:
+            raise ValueError(f"impatience must be at least 0, not {self.impatience}")
+        if self.most_urgency < 1:
+            raise ValueError(f"most_urgency must be at least 1, not {self.most_urgency}")
+
+
+class UrgentOptimizer(NaturalOptimizer):
+    """Base of cpo and pcpo. ``ask`` turns the problem at hand into the one to solve."""
+
+    config: UrgentConfig
+
+    def __init__(self, config: UrgentConfig, policy: PolicyNet) -> None:
+        super().__init__(config, policy)
+        self._urgency = 1.0
+
+    def before(self, rollout: Rollout) -> Metrics:
+        change = 1 + self.config.impatience
+        wanted = self._urgency * change if rollout.violation > 0 else self._urgency / change
+        self._urgency = min(max(1.0, wanted), self.config.most_urgency)
+        return {"urgency": self._urgency}
+
+    def ask(self, problem: Quadratic) -> Quadratic:
+        return dataclasses.replace(problem, c=self._urgency * problem.c) if problem.c > 0 else problem
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return super().state_dict() | {"urgency": torch.tensor(self._urgency, dtype=torch.float64)}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        super().load_state_dict(state)
+        self._urgency = float(state["urgency"])
