@@ -12,7 +12,7 @@ so u settles where the constraint is broken in half of the batches. ``impatience
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -26,9 +26,9 @@ from plugins.optimizers._trust_region import Quadratic
 class UrgentConfig(NaturalConfig):
     """Settings of those that solve for the constraint."""
 
-    impatience: float = 0.0
+    impatience: float = field(default=0.0, metadata={"added_later": True})
     """By how much, per update with a broken constraint, more is asked for than would do (0: as published; try 0.05)."""
-    most_urgency: float = 20.0
+    most_urgency: float = field(default=20.0, metadata={"added_later": True})
     """The largest multiple that is asked for."""
 
     def __post_init__(self) -> None:
