@@ -16,9 +16,12 @@ import pytest
 import torch
 
 from framework import checkpoint
+from framework.builder import build
+from framework.config import load
 from framework.errors import UserError
 from framework.resume import Saver, pack, unpack
 from framework.run import MISTAKE, OK, main
+from framework.trainer import Trainer
 
 ROOT = str(Path(__file__).parent.parent)
 REGISTRY = """
@@ -139,6 +142,35 @@ def test_killed_again_and_again_ends_the_same(folder, kills):
     assert not different
     assert not list(Path("killed").rglob("training*.safetensors")), "nothing half-done is left"
     assert not list(Path("killed").rglob(".*.part")), "nor half-written"
+
+
+@pytest.mark.parametrize("cell", ["polco", "ppo", "together"])
+def test_a_trainer_that_is_restored_goes_on_as_if_nothing_had_been(folder, cell):
+    study = load(Path("registry.yaml"), ["training.steps=1_600"])
+    run = next(run for run in study.runs if run.labels == (cell,))
+
+    def trainer() -> Trainer:
+        system = build(run.cell, run.seed, study.host.catalog)
+        return Trainer(system, run.cell.training, run.seed, lambda step, metrics: None, tutored=cell == "together")
+
+    whole = trainer()
+    saved, read = [], []
+
+    def save(step, metrics):
+        if step == 800:
+            tensors, counters = whole.state()
+            saved.append(({name: tensor.clone() for name, tensor in tensors.items()}, counters))
+            read.append(whole.collector.agent.code.clone())
+
+    whole.log = save
+    whole.train()
+    again = trainer()
+    again.restore(*saved[0])
+    assert torch.equal(again.collector.agent.code, read[0]), "sentences mean the same as before"
+    again.train()
+    expected, found = whole.state(), again.state()
+    assert found[1] == expected[1]
+    assert [name for name, value in expected[0].items() if not torch.equal(value, found[0][name])] == []
 
 
 @pytest.mark.slow
