@@ -1,6 +1,6 @@
-"""The page to play with: ``python -m framework.play``, then open the address that it prints.
+"""The page to play with: ``python -m framework.play``.
 
-Exit codes: 0 stopped, 2 the user's mistake.
+Serves it on this machine and prints its address. Exit codes: 0 stopped, 2 the user's mistake.
 """
 
 from __future__ import annotations

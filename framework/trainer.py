@@ -47,7 +47,7 @@ class Trainer:
         self.step = 0
         self.dropped = 0
         self._episodes, self._violation = 0, 0.0
-        system.interpreter.eval()  # while acting it reads without dropout, also before its first lesson and after a restart
+        system.interpreter.eval()  # while acting it reads without dropout, also before its first lesson
         agent = Agent(system.env, system.interpreter, system.policy, training.rounding)
         self.collector = Collector(system.env, agent, training, generator(seed, "actions"))
         self.tutor: Tutor | None = None

@@ -61,7 +61,7 @@ def answered(page, act):
     """Do something, and wait until the server has answered and the page has shown it."""
     with page.expect_response(lambda answer: "/api/sessions" in answer.url):
         act()
-    page.wait_for_function("!document.body.classList.contains('busy')")
+    page.wait_for_selector("body:not(.busy)")
 
 
 def test_type_walk_draw_and_compare(page):
@@ -74,7 +74,7 @@ def test_type_walk_draw_and_compare(page):
     assert "lava, at most 0 times" in reading.inner_text()
 
     answered(page, lambda: page.get_by_role("button", name="Step").click())
-    page.wait_for_function("document.querySelector('.status').innerText.includes('Step 1 ')")
+    page.locator(".status", has_text="Step 1 ").wait_for()
 
     page.get_by_role("radio", name="lava").click()
     before = page.locator("use[href='#tile-lava']").count()

@@ -57,6 +57,8 @@ def start(runs: str) -> subprocess.Popen[str]:
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
+        # Ctrl-C is heard also where these tests were started in the background, which makes shells ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
