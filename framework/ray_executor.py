@@ -168,7 +168,7 @@ class _Courier(threading.Thread):
         self.join()
 
 
-_hosts: dict[tuple[Any, ...], PluginHost] = {}
+_hosts: dict[str, PluginHost] = {}
 """Of this worker process: plugins are loaded once."""
 
 
@@ -182,7 +182,8 @@ def _perform(job: Mapping[str, Any], key: str, here: Mapping[str, Any], post: An
     setting: Setting = here["setting"]
     try:
         _settle(here)
-        host = _hosts.get(setting.plugins) or _hosts.setdefault(setting.plugins, PluginHost(setting.plugins))
+        asked = repr(setting.plugins)  # an observer's settings cannot be hashed
+        host = _hosts.get(asked) or _hosts.setdefault(asked, PluginHost(setting.plugins))
     except UserError as error:
         return "failed", {"error": str(error), "traceback": ""}
     with _Courier(key, post) as courier:

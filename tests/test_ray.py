@@ -127,6 +127,7 @@ def test_ctrl_c_saves_on_the_cluster_too(folder, ray):
         words,
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent)},
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # shells ignore it in the background
     )  # fmt: skip
     deadline = time.monotonic() + 180
     while time.monotonic() < deadline and not any(f.stat().st_size for f in Path("runs").rglob("metrics.jsonl")):
