@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import platform
+import socket
 import sys
 import threading
 import time
@@ -54,6 +55,7 @@ class OnRay(Executor):
 
     def _connect(self, address: str | None, workers: int) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a study tells nobody that it runs
+        _knock(address)
         own: dict[str, Any] = {} if address else {"num_cpus": workers, "object_store_memory": STORE}
         own |= {} if address else {"include_dashboard": False}
         try:
@@ -166,6 +168,17 @@ class _Courier(threading.Thread):
     def __exit__(self, *_: object) -> None:
         self._done.set()
         self.join()
+
+
+def _knock(address: str | None) -> None:
+    """Is anybody there? Ray itself goes on asking for minutes. (Not for ``auto`` and ``ray://``, which it resolves.)"""
+    host, _, port = (address or "").rpartition(":")
+    if not host or "/" in host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+    except (OSError, OverflowError) as error:
+        raise UserError(f"no Ray cluster answers at '{address}': {error}") from None
 
 
 _hosts: dict[str, PluginHost] = {}
