@@ -15,7 +15,7 @@ from rich.console import Console
 
 from framework.catalog import Entry
 from framework.convert import Notes, convert
-from framework.errors import Problem, UserError, did_you_mean
+from framework.errors import Problem, UserError, complain, did_you_mean
 from framework.interfaces.component import Kind
 from framework.plugin_manager import PluginHost, PluginRef
 from framework.source import parse_overrides
@@ -32,14 +32,12 @@ CHECKS: dict[Kind, Callable[..., list[str]]] = {
 def main(argv: list[str] | None = None) -> int:
     """Returns the exit code."""
     options = _parser().parse_intermixed_args(argv)
-    console, errors = Console(highlight=False), Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(highlight=False)
     try:
         entries = _find(options.plugin)
         broken = [entry for entry in entries if not _check(entry, options.settings, options.env, console)]
     except UserError as error:
-        for problem in error.problems:
-            errors.print(str(problem), markup=False)
-        return 2
+        return complain(error)
     return 1 if broken else 0
 
 

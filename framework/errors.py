@@ -32,6 +32,20 @@ class UserError(Exception):
         super().__init__("\n".join(map(str, self.problems)))
 
 
+MISTAKE = 2
+"""Exit code of every command for a user's mistake."""
+
+
+def complain(error: UserError) -> int:
+    """Tell all problems on stderr; returns the exit code."""
+    from rich.console import Console  # strips what would steer a terminal
+
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    for problem in error.problems:
+        console.print(str(problem), markup=False)
+    return MISTAKE
+
+
 def _place(problem: Problem) -> tuple[str, int]:
     """Reading order: by file, then by line."""
     file, _, line = problem.where.rpartition(":")

@@ -33,7 +33,7 @@ from torch import Tensor, nn
 from framework.agent import labels_for
 from framework.builder import build_env
 from framework.checkpoint import write_json
-from framework.errors import Problem, UserError, did_you_mean
+from framework.errors import Problem, UserError, complain, did_you_mean
 from framework.interfaces import Categorical, PolicyInput, PolicyNet, State
 from framework.interfaces.interpreter import reset_rows
 from framework.seeding import generator
@@ -47,7 +47,7 @@ WALK, CLOSE = 30, 1e-4
 def main(argv: list[str] | None = None) -> int:
     """Returns the exit code."""
     options = _parser().parse_args(argv)
-    console, errors = Console(highlight=False, soft_wrap=True), Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True)
     try:
         if options.format not in SUFFIX:
             raise UserError(f"--format '{options.format}' is not known{did_you_mean(options.format, list(SUFFIX))}")
@@ -59,9 +59,7 @@ def main(argv: list[str] | None = None) -> int:
         trained = load_trained(options.run, plugin_host(options.plugin))
         steps = export(trained, options.format, out, options.rows, options.network_only)
     except UserError as error:
-        for problem in error.problems:
-            errors.print(str(problem), markup=False)
-        return 2
+        return complain(error)
     console.print(f"{out}: gives what the policy gives, on {steps} steps; {out}.json has its inputs", markup=False)
     return 0
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from framework.errors import Problem, UserError, did_you_mean
+from framework.errors import Problem, UserError, complain, did_you_mean
 from framework.interfaces.component import KINDS, Kind
 from framework.plugin_manager import NAME, PluginHost
 
@@ -34,15 +34,13 @@ BAD_SETTING: dict[Kind, str] = {
 def main(argv: list[str] | None = None) -> int:
     """Returns the exit code."""
     options = _parser().parse_args(argv)
-    console, errors = Console(highlight=False, soft_wrap=True), Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True)
     try:
         kind = _kind(options.kind)
         _check_name(options.name, kind, options.dir)
         plugin, registry, test = write(kind, options.name, options.dir)
     except UserError as error:
-        for problem in error.problems:
-            errors.print(str(problem), markup=False)
-        return 2
+        return complain(error)
     for line in (
         f"{plugin}  the {kind}; it works as it is: change it into yours",
         f"{registry}  compares it with others",

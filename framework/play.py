@@ -17,7 +17,7 @@ from pathlib import Path
 import uvicorn
 from rich.console import Console
 
-from framework.errors import Problem, UserError
+from framework.errors import Problem, UserError, complain
 from framework.page_server.app import make_app
 from framework.page_server.shelf import Shelf
 from framework.plugin_manager import PluginHost, PluginRef
@@ -28,13 +28,11 @@ HOST, PORT = "127.0.0.1", 8642
 def main(argv: list[str] | None = None) -> int:
     """Returns the exit code."""
     options = _parser().parse_args(argv)
-    console, errors = Console(highlight=False, soft_wrap=True), Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True)
     try:
         _serve(options, console)
     except UserError as error:
-        for problem in error.problems:
-            errors.print(str(problem), markup=False)
-        return 2
+        return complain(error)
     except KeyboardInterrupt:
         pass
     return 0

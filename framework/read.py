@@ -25,7 +25,7 @@ from torch import Tensor
 from framework import checkpoint
 from framework.builder import build_env, build_interpreter
 from framework.cell import Cell, RunSpec, run_from_dict
-from framework.errors import Problem, UserError
+from framework.errors import Problem, UserError, complain
 from framework.interfaces import ConstraintEnv, ConstraintInterpreter, InterpreterInput
 from framework.plugin_manager import PluginHost, PluginRef
 from framework.report import READING
@@ -41,7 +41,7 @@ UNSURE = 0.5
 def main(argv: list[str] | None = None) -> int:
     """Returns the exit code."""
     options = _parser().parse_intermixed_args(argv)
-    console, errors = Console(highlight=False), Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(highlight=False)
     try:
         trained = Trained.load(_choose(options.interpreter, options.runs_dir), options.plugin)
         if options.texts is not None:
@@ -51,9 +51,7 @@ def main(argv: list[str] | None = None) -> int:
         else:
             raise UserError("give a sentence in quotes, or --texts FOLDER")
     except UserError as error:
-        for problem in error.problems:
-            errors.print(str(problem), markup=False)
-        return 2
+        return complain(error)
     return 0
 
 

@@ -24,7 +24,7 @@ from rich.table import Table
 from framework.builder import build
 from framework.cell import RunSpec
 from framework.config import Study, TooManyCells, load
-from framework.errors import Problem, UserError
+from framework.errors import MISTAKE, Problem, UserError, complain
 from framework.executor import Executor, Setting
 from framework.fields import describe_fields
 from framework.launcher import launch
@@ -38,7 +38,7 @@ from framework.schema import MAX_CELLS, MOST_RUNS
 from framework.stages import is_finished
 from framework.worker import tell
 
-OK, FAILED, MISTAKE = 0, 1, 2
+OK, FAILED = 0, 1
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -49,8 +49,7 @@ def main(argv: list[str] | None = None) -> int:
         with _sigterm_like_ctrl_c():
             return _main(options, console)
     except UserError as error:
-        for problem in error.problems:
-            errors.print(str(problem), markup=False)
+        complain(error)
         if len(error.problems) > 1:
             errors.print(f"{len(error.problems)} problems; nothing was run", style="bold")
         return MISTAKE

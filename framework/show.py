@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from framework.agent import Agent
 from framework.catalog import Catalog
 from framework.convert import Notes, convert
-from framework.errors import Problem, UserError
+from framework.errors import Problem, UserError, complain
 from framework.film import check_target, record, write
 from framework.interfaces import ConstraintEnv
 from framework.player import Player, RandomPolicy
@@ -37,15 +37,13 @@ A_MOMENT = 1.0
 def main(argv: list[str] | None = None) -> int:
     """Returns the exit code."""
     options = _parser().parse_intermixed_args(argv)
-    console, errors = Console(highlight=False), Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(highlight=False)
     try:
         _main(options, console)
     except UserError as error:
-        for problem in error.problems:
-            errors.print(str(problem), markup=False)
-        return 2
+        return complain(error)
     except KeyboardInterrupt:
-        errors.print("stopped; nothing was written")
+        print("stopped; nothing was written", file=sys.stderr)
         return 1
     return 0
 
