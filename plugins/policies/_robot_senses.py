@@ -4,9 +4,6 @@ The paper puts the entity's code, h_C and the budget beside the observation. A n
 concerns lidar 3. We do that for it: the lidar of what is forbidden is shown once more, always in the same place, so
 what is learned of one entity holds for all. There is such a place for each distance, because what is near enough to
 matter depends on it, and one more that shows only what has no budget left. The codes are there too.
-
-A lidar spans three metres, and whether a thing is touched or 20 cm away is 7 % of that. So every lidar is also shown
-for the last metre alone, three times as large.
 """
 
 from __future__ import annotations
@@ -15,46 +12,34 @@ import torch
 from torch import Tensor
 
 from framework.interfaces import EnvSpec, PolicyInput
+from plugins.policies._senses import LIDAR_SCALE, Senses, zoomed
 from plugins.policies._uses import Uses
-
-SCALE = {"accelerometer": 0.1}
-"""Gravity is ten times what the others measure."""
-LAST = 1 / 3
-"""The share of a lidar's range that is shown enlarged."""
 
 
 class RobotSenses:
     """Turns inputs into [B, features]. Nothing here is learned."""
 
     def __init__(self, spec: EnvSpec, uses: Uses) -> None:
-        parts = dict(spec.observation.parts)
-        lidars = [f"{entity}_lidar" for entity in spec.entities]
-        if len(spec.cells) != 2 or spec.cells[0] != len(spec.entities) or not set(lidars) <= set(parts):
+        self._senses = Senses(spec.observation)
+        lidars = self._senses.lidars
+        if len(spec.cells) != 2 or spec.cells[0] != len(spec.entities) or not set(spec.entities) <= set(lidars):
             raise ValueError("needs a robot's world: a lidar for each entity, and cells of entities by distances")
         self.spec, self.uses = spec, uses
-        starts, at = {}, 0
-        for name, size in spec.observation.parts:
-            starts[name] = slice(at, at + size)
-            at += size
-        self._lidars = [starts[name] for name in lidars]
-        self._all_lidars = [part for name, part in starts.items() if name.endswith("_lidar")]
-        self._scale = torch.ones(at)
-        for name, scale in SCALE.items():
-            if name in starts:
-                self._scale[starts[name]] = scale
+        self._lidars = [lidars[entity] for entity in spec.entities]
 
     def size(self) -> int:
         return int(self.look(PolicyInput.blank(self.spec, 1)).shape[-1])
 
     def look(self, inputs: PolicyInput) -> Tensor:
         obs = inputs.obs.float()
-        columns = [obs * self._scale, *(_near(obs[:, part]) for part in self._all_lidars)]
+        columns = [self._senses(obs)]
         forbidden = inputs.mask > 0  # [B, E, distances]
         if self.uses.mask:
-            columns += [inputs.mask.flatten(1), self._shown(obs, forbidden), _near(self._shown(obs, forbidden))]
+            shown = self._shown(obs, forbidden)
+            columns += [inputs.mask.flatten(1), LIDAR_SCALE * shown, zoomed(shown)]
         if self.uses.budget:
             spent = forbidden & (inputs.budget >= 0)  # one more touch would be past the budget
-            columns += [spent.any(1).float(), self._left(inputs, forbidden), _near(self._shown(obs, spent))]
+            columns += [spent.any(1).float(), self._left(inputs, forbidden), zoomed(self._shown(obs, spent))]
         if self.uses.threshold:
             columns.append(inputs.threshold.unsqueeze(-1) / max(1, self.spec.max_threshold))
             columns.append((inputs.threshold == 0).float().unsqueeze(-1))
@@ -69,8 +54,3 @@ class RobotSenses:
         """[B, distances]: touches that are left of the tightest budget, as a share of the largest there is."""
         left = torch.where(forbidden, -inputs.budget.clamp(max=0), torch.inf).amin(1)
         return left.nan_to_num(posinf=0.0) / max(1, self.spec.max_threshold)
-
-
-def _near(lidar: Tensor) -> Tensor:
-    """The brightest part of a lidar's range, stretched to 0..1."""
-    return (1 + (lidar - 1) / LAST).clamp(min=0)

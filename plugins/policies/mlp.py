@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from framework.hookspecs import hookimpl
 from framework.interfaces import Categorical, Distribution, EnvSpec, Gaussian, PolicyInput, PolicyNet, Values
 from plugins.policies._nets import check_sizes, dense, soften
+from plugins.policies._senses import Senses
 from plugins.policies._uses import Uses
 
 
@@ -41,7 +42,8 @@ class MLP(PolicyNet):
         if spec.observation.kind == "image":
             raise ValueError("mlp cannot see images; choose a convolutional policy")
         self._uses = config.uses
-        one_step = _features(PolicyInput.blank(spec, 1), spec, config.uses).shape[-1]
+        self._senses = Senses(spec.observation)
+        one_step = self._features(PolicyInput.blank(spec, 1)).shape[-1]
         self.actor = dense(one_step, config.hidden, spec.action.size, 0.01)
         self.critic_reward = dense(one_step, config.hidden, 1, 1.0)
         self.critic_cost = dense(one_step, config.hidden, 1, 1.0)
@@ -49,7 +51,7 @@ class MLP(PolicyNet):
             self.log_std = nn.Parameter(torch.full((spec.action.size,), config.log_std))
 
     def distribution(self, inputs: PolicyInput) -> Distribution:
-        out = self.actor(_features(inputs, self.spec, self._uses))
+        out = self.actor(self._features(inputs))
         if self.spec.action.kind == "continuous":
             return Gaussian(out, self.log_std.expand_as(out))
         return Categorical.from_logits(out)
@@ -59,30 +61,28 @@ class MLP(PolicyNet):
             soften(self.actor[-1], factor)
 
     def values(self, inputs: PolicyInput) -> Values:
-        features = _features(inputs, self.spec, self._uses)
+        features = self._features(inputs)
         return Values(self.critic_reward(features).squeeze(-1), self.critic_cost(features).squeeze(-1))
 
+    def _features(self, inputs: PolicyInput) -> Tensor:
+        """[B, D]: codes one-hot, masks flat, budget squashed, threshold one-hot."""
+        columns = [self._observation(inputs.obs)]
+        if self._uses.mask:
+            columns.append(inputs.mask.flatten(1))
+        if self._uses.budget:
+            # The sign decides; how far past the budget hardly matters. On a forbidden cell, balance 0 (the next entry
+            # violates) must differ from "not forbidden", hence the shift by one.
+            columns.append(torch.tanh(inputs.budget + inputs.mask).flatten(1))
+        if self._uses.threshold:
+            whole = inputs.threshold.long().clamp(0, self.spec.max_threshold)
+            columns.append(F.one_hot(whole, self.spec.max_threshold + 1).float())
+        return torch.cat(columns, dim=-1)
 
-def _features(inputs: PolicyInput, spec: EnvSpec, uses: Uses) -> Tensor:
-    """[B, D]: codes one-hot, masks flat, budget squashed, threshold one-hot."""
-    columns = [_observation(inputs.obs, spec)]
-    if uses.mask:
-        columns.append(inputs.mask.flatten(1))
-    if uses.budget:
-        # The sign decides; how far past the budget hardly matters. On a forbidden cell, balance 0 (the next entry
-        # violates) must differ from "not forbidden", hence the shift by one.
-        columns.append(torch.tanh(inputs.budget + inputs.mask).flatten(1))
-    if uses.threshold:
-        whole = inputs.threshold.long().clamp(0, spec.max_threshold)
-        columns.append(F.one_hot(whole, spec.max_threshold + 1).float())
-    return torch.cat(columns, dim=-1)
-
-
-def _observation(obs: Tensor, spec: EnvSpec) -> Tensor:
-    if spec.observation.kind == "vector":
-        return obs.flatten(1).float()
-    channels = [F.one_hot(obs[..., c].long(), levels) for c, levels in enumerate(spec.observation.levels)]
-    return torch.cat(channels, dim=-1).flatten(1).float()
+    def _observation(self, obs: Tensor) -> Tensor:
+        if self.spec.observation.kind == "vector":
+            return self._senses(obs)
+        channels = [F.one_hot(obs[..., c].long(), levels) for c, levels in enumerate(self.spec.observation.levels)]
+        return torch.cat(channels, dim=-1).flatten(1).float()
 
 
 @hookimpl

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from framework.hookspecs import hookimpl
 from framework.interfaces import Distribution, EnvSpec, Gaussian, PolicyInput, PolicyNet, Values
 from plugins.policies._nets import check_sizes, dense
-from plugins.policies._robot_senses import SCALE
+from plugins.policies._senses import SCALE
 from plugins.policies._uses import Uses
 
 BOX = 4  # numbers of a box: left, top, right, bottom
