@@ -1,0 +1,99 @@
+"""What robots' policies make of sensors, lidars and constraints."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from framework.interfaces import ActionSpec, EnvSpec, ObservationSpec, PolicyInput
+from plugins.policies._robot_senses import RobotSenses
+from plugins.policies._senses import LIDAR_SCALE, ZOOM_SCALE, ZOOMS, Senses, zoomed
+from plugins.policies._uses import Uses
+from plugins.policies.mlp import MLP
+from plugins.policies.mlp import Config as MLPConfig
+
+BINS = 4
+ENTITIES = ("vases", "pillars", "buttons")
+PARTS = (("accelerometer", 3), ("goal_lidar", BINS), *((f"{name}_lidar", BINS) for name in ENTITIES), ("age", 1))
+SIZE = sum(size for _, size in PARTS)
+SPEC = EnvSpec(
+    observation=ObservationSpec("vector", (SIZE,), parts=PARTS),
+    action=ActionSpec("continuous", 2),
+    cells=(3, 2),
+    constraints=1,
+    max_threshold=5,
+    max_steps=10,
+    entities=ENTITIES,
+)
+FAR = {"mask": False, "budget": False, "threshold": False}
+
+
+def seen(lidars, forbidden=None, budget=-3.0, distance=0):
+    """One row's inputs: a lidar for each entity, and one forbidden entity at one distance."""
+    blank = PolicyInput.blank(SPEC, 1)
+    obs = torch.cat([torch.zeros(1, 3 + BINS), torch.tensor(lidars).reshape(1, -1), torch.zeros(1, 1)], dim=1)
+    mask = torch.zeros(1, 3, 2)
+    if forbidden is not None:
+        mask[0, forbidden, distance] = 1
+    return dataclasses.replace(blank, obs=obs, mask=mask, budget=torch.full_like(mask, budget))
+
+
+def test_each_part_is_scaled_and_lidars_are_enlarged():
+    obs = torch.zeros(1, SIZE)
+    obs[0, :3] = 10.0
+    obs[0, 3:7] = torch.tensor([1.0, 0.95, 0.5, 0.0])
+    obs[0, -1] = 7.0
+    out = Senses(SPEC.observation)(obs)[0]
+    assert out[:3].tolist() == pytest.approx([1, 1, 1])
+    assert out[3:7].tolist() == pytest.approx([LIDAR_SCALE * x for x in (1, 0.95, 0.5, 0)])
+    assert float(out[SIZE - 1]) == 7, "what has no scale is left as it is"
+    enlarged = out[SIZE : SIZE + BINS * len(ZOOMS)].reshape(len(ZOOMS), BINS) / ZOOM_SCALE
+    assert enlarged[:, 0].tolist() == [1, 1, 1]
+    assert enlarged[:, 1].tolist() == pytest.approx([0.85, 0.7, 0.4]), "0.15 m off: plainer with each zoom"
+    assert enlarged[:, 2:].eq(0).all()
+    assert len(out) == SIZE + 4 * BINS * len(ZOOMS)
+
+
+def test_observations_without_named_parts_are_left_alone():
+    obs = torch.randn(2, 5)
+    assert torch.equal(Senses(ObservationSpec("vector", (5,)))(obs), obs)
+
+
+def test_zooming_keeps_what_is_in_front():
+    assert zoomed(torch.rand(7, 3, BINS)).shape == (7, 3, BINS * len(ZOOMS))
+
+
+def test_the_forbidden_lidar_is_shown_in_one_place_whatever_the_entity():
+    senses, near = RobotSenses(SPEC, Uses(mask=True, budget=False, threshold=False)), [0.9, 0.2, 0.0, 0.6]
+    plain = RobotSenses(SPEC, Uses(**FAR)).size()
+    shown = []
+    for entity in range(3):
+        lidars = [[0.0] * BINS] * 3
+        lidars[entity] = near
+        shown.append(senses.look(seen(lidars, entity))[0, plain + 6 :])
+    assert torch.equal(shown[0], shown[1]) and torch.equal(shown[0], shown[2])
+    assert shown[0][:BINS].tolist() == pytest.approx([LIDAR_SCALE * x for x in near])
+    other = senses.look(seen([near] * 3, 0, distance=1))[0, plain + 6 :]
+    assert other[:BINS].eq(0).all() and other[BINS : 2 * BINS].any(), "each distance has its own place"
+
+
+def test_what_has_budget_left_is_not_among_the_spent():
+    senses = RobotSenses(SPEC, Uses(mask=False, budget=True, threshold=False))
+    plain = RobotSenses(SPEC, Uses(**FAR)).size()
+    lidars = [[0.99] * BINS] * 3
+    left, spent = (senses.look(seen(lidars, 1, budget))[0, plain:] for budget in (-3.0, 0.0))
+    assert left[:2].tolist() == [0, 0] and spent[:2].tolist() == [1, 0]
+    assert left[4:].eq(0).all() and spent[4:].any()
+    assert float(left[2]) == pytest.approx(3 / 5) and float(spent[2]) == 0
+
+
+def test_other_worlds_are_refused():
+    with pytest.raises(ValueError, match="needs a robot's world"):
+        RobotSenses(dataclasses.replace(SPEC, entities=("lava", "water", "grass")), Uses())
+
+
+def test_mlp_hears_lidars_enlarged_too():
+    net = MLP(MLPConfig(uses=Uses(**FAR)), SPEC)
+    assert net.actor[0].in_features == SIZE + 4 * BINS * len(ZOOMS)
