@@ -20,6 +20,7 @@ from framework.testing import check_optimizer
 from framework.trainer import Trainer
 from plugins.interpreters.oracle import Oracle
 from plugins.optimizers._multiplier import Multiplier, MultiplierConfig
+from plugins.optimizers._trust_region import Quadratic
 from plugins.policies.mlp import MLP
 from plugins.policies.mlp import Config as MLPConfig
 
@@ -220,6 +221,9 @@ def test_impatience_asks_for_more_while_the_constraint_is_broken(name):
     again = made(name, policies[1], impatience=1.0, most_urgency=8)
     again.load_state_dict(hasty.state_dict())
     met = dataclasses.replace(broken, violation=-1.0)
+    slack = Quadratic(*[torch.zeros(1)] * 4, q=1.0, r=0.0, s=1.0, c=-1.0, delta=1.0)
+    assert again.ask(slack).c == -1 / 8, "lucky episodes are no slack"
+    assert again.ask(dataclasses.replace(slack, c=0.5)).c == 4
     shrinking = [again.before(met)["urgency"] for _ in range(7)]
     assert shrinking == pytest.approx([8 / 2 ** (i / 2) for i in range(1, 7)] + [1])
 

@@ -2,7 +2,8 @@
 
 The gradient of cost is sampled, and a step that is the best for just these samples promises more than it keeps. The
 published steps ask for a promise of exactly -c while the constraint is broken by c; where noise alone can promise that
-much, cost stays at that level however long one trains. Here c is multiplied by an urgency u >= 1 while c > 0:
+much, cost stays at that level however long one trains. Here c is multiplied by an urgency u >= 1 while c > 0; and what
+is left to the limit while c < 0 is divided by it, because a few lucky episodes are no slack:
 
     u <- u * (1 + impatience)  if c > 0,  else  max(1, u / sqrt(1 + impatience))
 
@@ -28,7 +29,7 @@ class UrgentConfig(NaturalConfig):
     """Settings of those that solve for the constraint."""
 
     impatience: float = field(default=0.0, metadata={"added_later": True})
-    """By how much, per update with a broken constraint, more is asked for than would do (0: as published; try 0.05)."""
+    """By how much, per update with a broken constraint, more is asked for than would do (0: as published; try 0.1)."""
     most_urgency: float = field(default=20.0, metadata={"added_later": True})
     """The largest multiple that is asked for."""
 
@@ -56,7 +57,8 @@ class UrgentOptimizer(NaturalOptimizer):
         return {"urgency": self._urgency}
 
     def ask(self, problem: Quadratic) -> Quadratic:
-        return dataclasses.replace(problem, c=self._urgency * problem.c) if problem.c > 0 else problem
+        asked = problem.c * self._urgency if problem.c > 0 else problem.c / self._urgency
+        return dataclasses.replace(problem, c=asked)
 
     def state_dict(self) -> dict[str, Tensor]:
         return super().state_dict() | {"urgency": torch.tensor(self._urgency, dtype=torch.float64)}
