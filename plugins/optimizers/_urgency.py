@@ -7,8 +7,8 @@ is left to the limit while c < 0 is divided by it, because a few lucky episodes 
 
     u <- u * (1 + impatience)  if c > 0,  else  max(1, u / sqrt(1 + impatience))
 
-so u settles where the constraint is broken in one batch of three. Not in one of two: few episodes cost most, so a batch's
-mean is below the true one more often than above. ``impatience: 0`` is the published method.
+so u settles where the constraint is broken in one batch of three. Not in one of two: few episodes cost most, so the
+mean of a batch is below the true one more often than above. ``impatience: 0`` is the published method.
 """
 
 from __future__ import annotations
