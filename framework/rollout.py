@@ -105,7 +105,7 @@ class Collector:
             cost, cost_value[:-1], next_cost_value, terminated, done, training.cost_gamma, training.cost_gae_lambda
         )
         left = take(inputs, slice(None, -1))
-        violation, length = self.tally.violation(training.constraint)
+        violation, error, length = self.tally.violation(training.constraint)
         return Rollout(
             inputs=left,
             action=action,
@@ -119,6 +119,7 @@ class Collector:
             cost_value_target=cost_target,
             violation=violation,
             episode_length=length,
+            violation_error=error,
         )
 
 

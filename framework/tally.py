@@ -72,8 +72,8 @@ class Tally:
             get("length"),
         )
 
-    def violation(self, form: str) -> tuple[float, float]:
-        """c = J_C - d per episode in the given constraint form, and the mean episode length.
+    def violation(self, form: str) -> tuple[float, float, float]:
+        """c = J_C - d per episode in the given constraint form, its standard error, and the mean episode length.
 
         From this batch's finished episodes. If none finished, from the running ones so far: a lower bound of both,
         which errs on the quiet side but is never NaN.
@@ -83,8 +83,9 @@ class Tally:
         if not len(length):
             excess, length = self.excess, self.length
             predicted, budget = self.predicted, self.predicted_threshold
-        per_episode = excess if form == "excess" else predicted - budget
-        return float(per_episode.sum(-1).mean()), max(1.0, float(length.mean()))
+        per_episode = (excess if form == "excess" else predicted - budget).sum(-1)
+        error = float(per_episode.std()) / len(per_episode) ** 0.5 if len(per_episode) > 1 else 0.0
+        return float(per_episode.mean()), error, max(1.0, float(length.mean()))
 
     def _column(self, name: str) -> Tensor:
         empty = getattr(self, name)[:0]

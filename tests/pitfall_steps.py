@@ -183,8 +183,8 @@ def slack_of_one_episode_does_not_pay_for_another():
             "length": torch.tensor([5.0, 5.0]),
         }
     ]
-    assert tally.violation("excess") == (1.0, 5.0)
-    assert tally.violation("mean") == (0.0, 5.0)
+    assert tally.violation("excess")[::2] == (1.0, 5.0)
+    assert tally.violation("mean")[::2] == (0.0, 5.0)
 
 
 def one_budget_for_all(patch):

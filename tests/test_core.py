@@ -124,19 +124,20 @@ def test_tally_counts_whole_episodes_only():
     assert episodes.reward.tolist() == [3]
     assert episodes.length.tolist() == [2]
     assert episodes.violation.tolist() == [1]
-    assert tally.violation("excess") == (1.0, 2.0)
-    assert tally.violation("mean") == (1.0, 2.0)  # predicted 2 - budget 1
+    assert tally.violation("excess")[::2] == (1.0, 2.0)
+    assert tally.violation("mean") == (1.0, 0.0, 2.0)  # predicted 2 - budget 1; one episode has no spread
     tally.add(step([9.0, 1.0], [9.0, 0.0], [False, True]), one, one, one, torch.tensor([False, True]))
     assert tally.reward.tolist() == [0, 0], "the step that starts an episode does not count"
     assert tally.episodes().reward.tolist() == [3, 11]
+    assert tally.violation("excess")[:2] == pytest.approx((1.5, 0.5)), "of 1 and 2: mean and standard error"
 
 
 def test_violation_without_finished_episodes_is_a_number():
     tally, one = Tally.empty(2, 1), torch.ones(2, 1)
     tally.start_batch()
-    assert tally.violation("excess") == (0.0, 1.0)
+    assert tally.violation("excess")[::2] == (0.0, 1.0)
     tally.add(step([1.0, 5.0], [1.0, 0.0], [False, False]), one, one, one, torch.tensor([True, True]))
-    assert tally.violation("excess") == (1.0, 1.0)
+    assert tally.violation("excess")[::2] == (1.0, 1.0)
 
 
 def test_kl_is_old_to_new():

@@ -228,6 +228,16 @@ def test_impatience_asks_for_more_while_the_constraint_is_broken(name):
     assert shrinking == pytest.approx([8 / 2 ** (i / 2) for i in range(1, 7)] + [1])
 
 
+@pytest.mark.parametrize("name", ["cpo", "pcpo"])
+def test_caution_takes_the_constraint_for_broken_when_few_episodes_say_it_is_met(name):
+    policy = small_policy(Tabular(1).spec)
+    lucky = dataclasses.replace(rollout_of(policy), violation=-0.01, violation_error=0.02)
+    calm, wary = (made(name, policy, caution=x).update(lucky) for x in (0.0, 2.0))
+    assert calm["violation_per_step"] == pytest.approx(-0.01 / lucky.episode_length)
+    assert wary["violation_per_step"] == pytest.approx(0.03 / lucky.episode_length)
+    assert wary["promised_cost"] < 0
+
+
 def test_trpo_lagrangian_without_a_price_is_trpo():
     """Bit for bit, update after update."""
     policies = [small_policy(Tabular(1).spec) for _ in range(2)]

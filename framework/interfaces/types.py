@@ -282,3 +282,5 @@ class Rollout:
     """c = J_C - d per episode, from this batch's finished episodes; > 0 means that the constraint is broken."""
     episode_length: float
     """Mean length of this batch's finished episodes: turns per-episode units into per-step ones."""
+    violation_error: float = 0.0
+    """Standard error of ``violation``: a batch may hold only a few episodes."""

@@ -8,7 +8,8 @@ is left to the limit while c < 0 is divided by it, because a few lucky episodes 
     u <- u * (1 + impatience)  if c > 0,  else  max(1, u / sqrt(1 + impatience))
 
 so u settles where the constraint is broken in one batch of three. Not in one of two: few episodes cost most, so the
-mean of a batch is below the true one more often than above. ``impatience: 0`` is the published method.
+mean of a batch is below the true one more often than above. And ``caution`` adds to c some of its standard errors.
+``impatience: 0`` and ``caution: 0`` are the published method.
 """
 
 from __future__ import annotations
@@ -30,13 +31,16 @@ class UrgentConfig(NaturalConfig):
 
     impatience: float = field(default=0.0, metadata={"added_later": True})
     """By how much, per update with a broken constraint, more is asked for than would do (0: as published; try 0.1)."""
+    caution: float = field(default=0.0, metadata={"added_later": True})
+    """Standard errors that are added to c, for a batch of few episodes (0: as published; try 0.5)."""
     most_urgency: float = field(default=20.0, metadata={"added_later": True})
     """The largest multiple that is asked for."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.impatience < 0:
-            raise ValueError(f"impatience must be at least 0, not {self.impatience}")
+        for name in ("impatience", "caution"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be at least 0, not {getattr(self, name)}")
         if self.most_urgency < 1:
             raise ValueError(f"most_urgency must be at least 1, not {self.most_urgency}")
 
@@ -49,6 +53,10 @@ class UrgentOptimizer(NaturalOptimizer):
     def __init__(self, config: UrgentConfig, policy: PolicyNet) -> None:
         super().__init__(config, policy)
         self._urgency = 1.0
+
+    def update(self, rollout: Rollout) -> Metrics:
+        likely = rollout.violation + self.config.caution * rollout.violation_error
+        return super().update(dataclasses.replace(rollout, violation=likely))
 
     def before(self, rollout: Rollout) -> Metrics:
         change = 1 + self.config.impatience
