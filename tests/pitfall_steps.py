@@ -190,7 +190,7 @@ def slack_of_one_episode_does_not_pay_for_another():
 def one_budget_for_all(patch):
     def violation(self, form):
         cost, budget = self._column("predicted").mean(), self._column("predicted_threshold").mean()
-        return max(0.0, float(cost - budget)), float(self._column("length").mean())
+        return max(0.0, float(cost - budget)), 0.0, float(self._column("length").mean())
 
     patch.setattr(Tally, "violation", violation)
 
@@ -271,7 +271,7 @@ def violation_is_a_number_when_no_episode_finished():
 
 def mean_of_nothing(patch):
     def violation(self, form):
-        return float(self._column("excess").mean()), float(self._column("length").mean())
+        return float(self._column("excess").mean()), 0.0, float(self._column("length").mean())
 
     patch.setattr(Tally, "violation", violation)
 
