@@ -283,7 +283,7 @@ def _finish(study: Study, outcome: Outcome, runs_dir: Path, console: Console) ->
         where = _write_report(study, runs_dir, console) if runs_dir.is_dir() else None
     except OSError as error:
         unwritten = f"the report could not be written: {tell(error)}"
-    parts = [f"{len(outcome.done)} run", f"{len(outcome.skipped)} finished before", f"{len(outcome.failed)} failed"]
+    parts = [f"{len(outcome.done)} done", f"{len(outcome.skipped)} finished before", f"{len(outcome.failed)} failed"]
     console.print(", ".join(parts) + (f"; tables in {where}" if where else ""))
     labels = {run.id: ", ".join(run.labels) + f" (seed {run.seed})" for run in study.runs}
     for run_id, reason in outcome.failed.items():

@@ -63,7 +63,7 @@ def test_a_worker_that_is_killed_once_is_tried_again(folder, capsys):
     assert main(["registry.yaml", "--workers", "1", "--only", "small"]) == OK
     out = capsys.readouterr().out
     assert "the process died (killed by signal 9); out of memory, perhaps; it goes on from its last save" in out
-    assert "1 run, 0 finished before, 0 failed" in out
+    assert "1 done, 0 finished before, 0 failed" in out
     assert not list(Path("runs").rglob("failure.json"))
 
 
@@ -85,7 +85,7 @@ def run_here(*words: str, limit: int | None = None) -> subprocess.CompletedProce
 def test_a_cell_that_the_disk_refuses_fails_alone_and_leaves_nothing_half_written(folder):
     done = run_here(limit=200_000)
     assert done.returncode == FAILED, done.stderr
-    assert "1 run, 0 finished before, 1 failed" in done.stdout
+    assert "1 done, 0 finished before, 1 failed" in done.stdout
     assert "training.safetensors: File too large; make room, and the same command goes on" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
     cells = {json.loads((c / "run.json").read_text())["labels"][0]: c for c in Path("runs/cells").iterdir()}
@@ -95,7 +95,7 @@ def test_a_cell_that_the_disk_refuses_fails_alone_and_leaves_nothing_half_writte
     assert "File too large" in json.loads((cells["large"] / "failure.json").read_text())["error"]
     again = run_here()
     assert again.returncode == OK
-    assert "1 run, 1 finished before, 0 failed" in again.stdout
+    assert "1 done, 1 finished before, 0 failed" in again.stdout
 
 
 FULL_DISK = 'mount -t tmpfs -o size="$1" none runs && shift && exec "$@"'
@@ -139,7 +139,7 @@ def test_a_cells_folder_that_vanishes_fails_that_cell(folder, capsys):
     plugin(GONE.format(what="run.folder"))
     assert main(["registry.yaml", "--workers", "1"]) == FAILED
     out = capsys.readouterr().out
-    assert "1 run, 0 finished before, 1 failed" in out
+    assert "1 done, 0 finished before, 1 failed" in out
     assert "No such file or directory" in out
     assert "Traceback" not in out
 

@@ -78,7 +78,7 @@ def ray():
 def test_on_a_cluster_of_its_own_it_is_the_same(folder, ray, capsys):
     assert main(["ford.yaml", "--runs-dir", "here", "--workers", "1"]) == OK
     assert main(["ford.yaml", "--runs-dir", "there", "--workers", "1", "--executor", "ray"]) == OK
-    assert capsys.readouterr().out.count("1 run, 0 finished before, 0 failed") == 2
+    assert capsys.readouterr().out.count("1 done, 0 finished before, 0 failed") == 2
     assert traces("here") == traces("there")
     assert not ray.is_initialized()
     assert not list(Path("there").glob(".shared*"))
@@ -112,7 +112,7 @@ def test_a_machine_that_dies_loses_nothing(folder, ray, capsys, monkeypatch):
     assert code == OK, out
     assert taken.is_set()
     assert "it goes on from its last save" in out
-    assert "3 run, 0 finished before, 0 failed" in out
+    assert "3 done, 0 finished before, 0 failed" in out
     logs = [(file / "log.txt").read_text() for file in Path("runs/cells").iterdir()]
     assert any("goes on from step" in log for log in logs), "from a checkpoint, not from the start"
     expected, found = traces("local"), traces("runs")

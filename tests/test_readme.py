@@ -46,12 +46,12 @@ def test_the_plugin_is_found_checked_run_and_compared(folder):
     small = ["training.steps=4_800", "training.evaluation.episodes=50", "seeds=[0]"]
     ran = shell(folder, "framework.run", "mine.yaml", *small)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "6 run, 0 finished before, 0 failed" in ran.stdout
+    assert "6 done, 0 finished before, 0 failed" in ran.stdout
     assert f"plugin code: {folder / 'counting_reader.py'}" in ran.stdout
     table = (folder / "runs" / "mine" / "acting.csv").read_text()
     assert "interpreter=counting_reader,constraint=mean" in table
     again = shell(folder, "framework.run", "mine.yaml", *small)
-    assert "0 run, 6 finished before, 0 failed" in again.stdout
+    assert "0 done, 6 finished before, 0 failed" in again.stdout
 
 
 def test_the_same_plugin_as_an_installed_package(folder, tmp_path_factory):
@@ -80,7 +80,7 @@ def test_the_same_plugin_as_an_installed_package(folder, tmp_path_factory):
     )
     ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=folder)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "1 run, 0 finished before, 0 failed" in ran.stdout
+    assert "1 done, 0 finished before, 0 failed" in ran.stdout
 
 
 def test_commands_of_the_readme_exist():

@@ -216,4 +216,4 @@ def test_finished_runs_of_another_folder_are_taken(tmp_path, monkeypatch, capsys
     out = capsys.readouterr().out
     assert "5 finished runs taken from elsewhere" in out
     assert f"damaged there, made anew: {damaged.parent.name}" in out
-    assert "1 run, 5 finished before, 0 failed" in out
+    assert "1 done, 5 finished before, 0 failed" in out

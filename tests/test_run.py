@@ -58,7 +58,7 @@ def test_a_run_leaves_its_record_and_is_not_run_twice(study, capsys):
     assert [row["step"] for row in lines(folder)] == [1200, 2400, 3600, 4800]
     assert "violation_h0" in lines(folder)[0]
     assert study(HEED) == OK
-    assert "0 run, 1 finished before, 0 failed" in capsys.readouterr().out
+    assert "0 done, 1 finished before, 0 failed" in capsys.readouterr().out
 
 
 def test_one_seed_one_result(study):
@@ -102,7 +102,7 @@ def test_failures_stay_in_their_cells(study, capsys):
     )
     assert study(experiments, broken=BROKEN) == FAILED
     out = capsys.readouterr().out
-    assert "1 run, 0 finished before, 2 failed" in out
+    assert "1 done, 0 finished before, 2 failed" in out
     assert "failed: raises (seed 0): RuntimeError: cannot read this" in out
     assert "failed: dies (seed 0): the process died (killed by signal 9)" in out
     assert "Traceback" not in out
