@@ -266,7 +266,7 @@ def test_a_learning_interpreter_is_trained_once_and_shared(study, capsys):
     assert Path("steps.txt").stat().st_size == 300
     for folder in cells().values():
         assert lines(folder)[-1]["reward"] > 0
-    assert "2 run" in capsys.readouterr().out
+    assert "2 done, 0 finished" in capsys.readouterr().out
 
 
 def test_cells_that_grids_share_run_once():

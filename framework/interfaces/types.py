@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 import torch
@@ -282,5 +282,5 @@ class Rollout:
     """c = J_C - d per episode, from this batch's finished episodes; > 0 means that the constraint is broken."""
     episode_length: float
     """Mean length of this batch's finished episodes: turns per-episode units into per-step ones."""
-    violation_error: float = 0.0
+    violation_error: float = field(default=0.0, kw_only=True)
     """Standard error of ``violation``: a batch may hold only a few episodes."""
