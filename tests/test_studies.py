@@ -41,13 +41,13 @@ def test_a_study_scaled_down_runs_to_its_report(file, tmp_path, monkeypatch, cap
     monkeypatch.chdir(tmp_path)
     raw = OmegaConf.to_container(OmegaConf.load(file))  # plain YAML takes 1e-3 for text
     raw["seeds"] = [0]
-    raw["training"] = {"steps": 800, "batch": 400, "rows": 10, "interpreter": {"steps": 2_000, "iterations": 3}}
+    raw["training"] = {"steps": 2_000, "batch": 1_000, "rows": 10, "interpreter": {"steps": 2_000, "iterations": 3}}
     raw["training"]["evaluation"] = {"episodes": 20, "reading_steps": 200}
     for group in (raw.get("ablations") or {}).values():
         group.pop("seeds", None)
     for exam in (raw.get("evaluations") or {}).values():
         if exam.get("finetune"):
-            exam["finetune"] = 400
+            exam["finetune"] = 1_000
     Path("small.yaml").write_text(json.dumps(raw))  # JSON is YAML
     assert main(["small.yaml", "--workers", "2", "--quiet"]) == OK, capsys.readouterr().out[-3_000:]
     assert (Path("runs") / raw["study"] / "report.html").is_file()
