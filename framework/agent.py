@@ -11,6 +11,7 @@ from torch import Tensor
 from framework.interfaces import (
     ConstraintEnv,
     ConstraintInterpreter,
+    Interpretation,
     InterpreterInput,
     Labels,
     PolicyInput,
@@ -60,7 +61,7 @@ class Agent:
     def perceive(
         self, now: Timestep, mind: Mind, last_action: Tensor, labels: Labels | None
     ) -> tuple[PolicyInput, Mind]:
-        """One look: the interpreter reads the observation, the ledger forms the masks, the policy remembers."""
+        """One look: the interpreter reads the observation, the ledger books the move, the policy remembers."""
         n, k = self.rows, self.spec.constraints
         start, felt = now.episode_start, felt_at(now)
         start_k = start.repeat_interleave(k)
@@ -73,7 +74,7 @@ class Agent:
             ),
             reset_rows(mind.interpreter, self.interpreter.initial_state(n * k), start_k),
         )
-        ledger = mind.ledger.observe(seen, start, self._rounding)
+        ledger = mind.ledger.charge(now.touched, self._trespassed(seen, felt)).observe(seen, start, self._rounding)
         mask, budget, threshold = ledger.combined()
         inputs = PolicyInput(
             obs=now.obs,
@@ -89,6 +90,12 @@ class Agent:
         state = reset_rows(mind.policy, self.policy.initial_state(n), start)
         memory, policy_state = self.policy.remember(inputs, state)
         return dataclasses.replace(inputs, memory=memory), Mind(ledger, interpreter_state, policy_state)
+
+    def _trespassed(self, seen: Interpretation, felt: Tensor) -> Tensor | None:
+        """[N, K] bool. Only a move can trespass: to stay where one is costs nothing, and an episode starts for free."""
+        if seen.trespass is None:
+            return None
+        return (seen.trespass > 0.5).view(self.rows, -1) & felt.flatten(1).bool().any(-1, keepdim=True)
 
     def no_action(self) -> Tensor:
         """What counts as the last action when there was none."""
@@ -116,4 +123,5 @@ def _fold(labels: Labels | None) -> Labels | None:
     """[N, K, ...] -> [N * K, 1, ...]: one row per constraint."""
     if labels is None:
         return None
-    return Labels(labels.mask.flatten(0, 1)[:, None], labels.threshold.reshape(-1, 1))
+    trespass = None if labels.trespass is None else labels.trespass.reshape(-1, 1)
+    return Labels(labels.mask.flatten(0, 1)[:, None], labels.threshold.reshape(-1, 1), trespass)

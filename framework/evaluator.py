@@ -86,7 +86,7 @@ def evaluate(
         reward = reward + now.reward * moves
         discounted = discounted + gamma**length * now.reward * moves
         cost = cost + now.cost * moves[:, None]
-        in_sight = in_sight + torch.minimum(truth.charge(now.touched)[0], now.cost) * moves[:, None]
+        in_sight = in_sight + torch.minimum(truth.charge(now.touched).cost, now.cost) * moves[:, None]
         length = length + moves
         rows = now.done & (played < quota)
         if bool(rows.any()):
@@ -109,8 +109,6 @@ def evaluate(
             ceiling = torch.where(now.episode_start, _ceiling(env, 1.0), ceiling)
             discounted_ceiling = torch.where(now.episode_start, _ceiling(env, gamma), discounted_ceiling)
         truth = _truth(truth, env, now)
-        _, _, ledger = mind.ledger.charge(now.touched)
-        mind = dataclasses.replace(mind, ledger=ledger)
         inputs, mind = agent.perceive(now, mind, action, labels_for(agent.interpreter, env))
     # By number within the row, not by when they ended: cutting off the last to end would favour short episodes.
     order = torch.cat([c["order"] for c in columns]).argsort()[:episodes]

@@ -157,7 +157,6 @@ def _walk(trained: Trained, step: Step, rows: int) -> list[Sample]:
         samples.append(Sample(given, step(*given)))
         action = agent.policy.distribution(inputs).sample(draw)
         now = env.step(action)
-        mind = dataclasses.replace(mind, ledger=mind.ledger.charge(now.touched)[2])
     env.close()
     return samples
 

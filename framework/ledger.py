@@ -7,8 +7,9 @@ true cost. Several constraints are several columns (axis K); a policy sees one c
     M_B = max_k (spent_k - h_k) over the k that forbid the cell, else 0: how far past (+) or within (-) its budget
     h_C = min_k h_k                          the tightest budget
 
-The predicted cost of a move is 1 when a cell that it touched was forbidden in the mask *before* the move; where touches
-have a weight (``Timestep.touched`` is float32), it is that of the heaviest forbidden one.
+The predicted cost of a move is 1 when a cell that it touched was forbidden in the mask *before* the move, or when the
+interpreter sees now that it was (``Interpretation.trespass``); where touches have a weight (``Timestep.touched`` is
+float32), it is that of the heaviest forbidden one.
 """
 
 from __future__ import annotations
@@ -32,29 +33,31 @@ class Ledger:
     mask: Tensor  # [N, K, *cells] 0 or 1: what was forbidden at the last observation
     threshold: Tensor  # [N, K] whole numbers, at least 0
     spent: Tensor  # [N, K] predicted cost of the present episode so far
+    cost: Tensor  # [N, K] predicted cost of the last move, even if it ended an episode
+    excess: Tensor  # [N, K] the part of it that was past the budget
 
     @classmethod
     def empty(cls, rows: int, constraints: int, cells: tuple[int, ...]) -> Ledger:
         books = torch.zeros(rows, constraints)
-        return cls(torch.zeros(rows, constraints, *cells), books, books)
+        return cls(torch.zeros(rows, constraints, *cells), books, books, books, books)
 
-    def charge(self, touched: Tensor) -> tuple[Tensor, Tensor, Ledger]:
-        """Book a move that touched cells [N, *cells], bool or float32.
-
-        Returns the predicted cost [N, K], the part of it that is past the budget [N, K], and the new books.
-        """
+    def charge(self, touched: Tensor, trespass: Tensor | None = None) -> Ledger:
+        """Book a move that touched cells [N, *cells], bool or float32; ``trespass`` [N, K] bool: as is seen now."""
         hit = (self.mask * touched.unsqueeze(1)).flatten(2)
         cost = hit.amax(-1) if hit.shape[-1] else torch.zeros_like(self.spent)
+        if trespass is not None:
+            cost = torch.maximum(cost, trespass.float())
         spent = self.spent + cost
         excess = (spent - self.threshold).clamp(min=0) - (self.spent - self.threshold).clamp(min=0)
-        return cost, excess, Ledger(self.mask, self.threshold, spent)
+        return Ledger(self.mask, self.threshold, spent, cost, excess)
 
     def observe(self, seen: Interpretation, start: Tensor, rounding: Rounding) -> Ledger:
         """Take in what the interpreter sees now ([N * K] rows); books of rows that start an episode are empty."""
         threshold = seen.threshold.view_as(self.threshold)
         whole = torch.floor(threshold) if rounding == "floor" else torch.floor(threshold + 0.5)
         (spent,) = reset_rows((self.spent,), (torch.zeros_like(self.spent),), start)
-        return Ledger((seen.mask > 0.5).float().view_as(self.mask), whole.clamp(min=0), spent)
+        mask = (seen.mask > 0.5).float().view_as(self.mask)
+        return Ledger(mask, whole.clamp(min=0), spent, self.cost, self.excess)
 
     def combined(self) -> tuple[Tensor, Tensor, Tensor]:
         """M_C [N, *cells], M_B [N, *cells] and h_C [N]."""

@@ -68,12 +68,12 @@ class Player:
             self.step += 1
             self.reward += float(self.now.reward[0])
             self._cost = self._cost + self.now.cost[0]
-        _, _, ledger = self._mind.ledger.charge(self.now.touched)
-        mind = dataclasses.replace(self._mind, ledger=ledger)
-        self.inputs, self._mind = self.agent.perceive(self.now, mind, action, self._labels())
+        books = self._mind.ledger
+        self.inputs, self._mind = self.agent.perceive(self.now, self._mind, action, self._labels())
         self._rule, self._books = self.now, self._mind.ledger
         if self.done and self.now.final_obs is not None:  # sentence and books are the next episode's already
-            self._rule, self._books = before, ledger
+            last = self._mind.ledger.cost
+            self._rule, self._books = before, dataclasses.replace(books, spent=books.spent + last)
 
     @torch.no_grad()
     def choose(self, generator: torch.Generator, greedy: bool = False) -> Tensor:

@@ -64,17 +64,16 @@ class Collector:
             valids.append(~self.now.done if self.now.final_obs is None else torch.ones_like(self.now.done))
             before, self.now = self.now, self.env.step(action)
             check_sane(self.now, self.env)
-            predicted, excess, ledger = self.mind.ledger.charge(self.now.touched)
-            mind = dataclasses.replace(self.mind, ledger=ledger)
-            last = last_of_episode(self.now, before)
-            self.tally.add(last, predicted, excess, ledger.threshold, valids[-1])
+            last, mind = last_of_episode(self.now, before), self.mind
             if self.now.final_obs is not None and bool(self.now.truncated.any()):
                 finals.append((t, self.now.truncated, self._perceive(last, mind, action)[0]))
+            self.inputs, self.mind = self._perceive(self.now, mind, action)
+            predicted, excess = self.mind.ledger.cost, self.mind.ledger.excess
+            self.tally.add(last, predicted, excess, mind.ledger.threshold, valids[-1])
             actions.append(action)
             rewards.append(self.now.reward)
             costs.append((excess if self.training.constraint == "excess" else predicted).sum(-1))
             ends.append((self.now.terminated, self.now.truncated))
-            self.inputs, self.mind = self._perceive(self.now, mind, action)
         return self._rollout(stack([*inputs, self.inputs]), actions, log_probs, rewards, costs, ends, valids, finals)
 
     def _rollout(

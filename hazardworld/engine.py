@@ -112,6 +112,10 @@ class Engine:
         kernels.true_mask(self._world, self._state, self._mask)
         return self._mask
 
+    def cost(self) -> NDArray[np.float32]:
+        """[N, K]: what the last step cost. Overwritten by the next step."""
+        return self._step.cost
+
     def threshold(self) -> NDArray[np.float32]:
         """[N, K]: h_C."""
         return _THRESHOLDS[self._state.classes]

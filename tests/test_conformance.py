@@ -7,7 +7,15 @@ import torch
 from drawing import cannot_draw
 from torch import nn
 
-from framework.interfaces import Categorical, ConstraintInterpreter, Interpretation, PolicyNet, SafeOptimizer, Values
+from framework.interfaces import (
+    Categorical,
+    ConstraintInterpreter,
+    Interpretation,
+    Labels,
+    PolicyNet,
+    SafeOptimizer,
+    Values,
+)
 from framework.plugin_manager import PluginHost
 from framework.testing import ContractBroken, check_env, check_interpreter, check_optimizer, check_policy
 
@@ -119,6 +127,12 @@ class StumblesOnEmpty(Fine):
         return super().encode(sentences)
 
 
+class TrespassByCell(Fine):
+    def step(self, inputs, state):
+        seen, state = super().step(inputs, state)
+        return Interpretation(seen.mask, seen.threshold, trespass=seen.mask), state
+
+
 class OneCodeForAll(Fine):
     def encode(self, sentences):
         return super().encode(sentences)[:1]
@@ -138,6 +152,7 @@ class OneCodeForAll(Fine):
         (UnusedParameter, "the loss gives no gradient to: spare.weight, spare.bias"),
         (ChangesObservation, "step changes the observation in place"),
         (StumblesOnEmpty, "encode takes odd sentences"),
+        (TrespassByCell, "trespass must have shape (6,)"),
         (OneCodeForAll, "encode(8 sentences) must return a tensor whose first size is 8"),
     ],
 )
@@ -295,6 +310,12 @@ class ForgetsTime(Ford):
         return super().state_dict() | {"time": torch.zeros(self.rows, dtype=torch.int64)}
 
 
+class BlamesEachMove(Ford):
+    def labels(self):
+        truth = super().labels()
+        return Labels(truth.mask, truth.threshold, torch.ones_like(truth.threshold))
+
+
 class SameSentences(Ford):
     def __init__(self, config, rows, split, seed):
         super().__init__(config, rows, "train", seed)
@@ -306,6 +327,7 @@ class SameSentences(Ford):
         (IgnoresSeed, "the seed is ignored"),
         (PaysAtReset, "must bring no reward, cost or touch"),
         (ForgetsTime, "after load_state_dict the world goes another way"),
+        (BlamesEachMove, "labels().trespass and Timestep.cost differ"),
         (SameSentences, "in both splits"),
     ],
 )

@@ -50,18 +50,30 @@ def ledger_of(mask, threshold, spent=0.0):
     books = Ledger.empty(1, 1, (3,))
     seen = Interpretation(torch.tensor([mask], dtype=torch.float32), torch.tensor([threshold]))
     books = books.observe(seen, torch.tensor([False]), "nearest")
-    return Ledger(books.mask, books.threshold, books.spent + spent)
+    return dataclasses.replace(books, spent=books.spent + spent)
 
 
 def test_ledger_charges_what_was_forbidden_before_the_move():
     books = ledger_of([0.9, 0.1, 0.0], 1.0)
     entered = torch.tensor([[True, False, False]])
-    cost, excess, books = books.charge(entered)
-    assert (cost.item(), excess.item(), books.spent.item()) == (1, 0, 1), "the first entry is within the budget"
-    cost, excess, books = books.charge(entered)
-    assert (cost.item(), excess.item(), books.spent.item()) == (1, 1, 2), "the second is past it"
-    cost, excess, books = books.charge(torch.tensor([[False, True, False]]))
-    assert (cost.item(), excess.item(), books.spent.item()) == (0, 0, 2), "a permitted cell costs nothing"
+    books = books.charge(entered)
+    assert (books.cost.item(), books.excess.item(), books.spent.item()) == (1, 0, 1), (
+        "the first entry is within the budget"
+    )
+    books = books.charge(entered)
+    assert (books.cost.item(), books.excess.item(), books.spent.item()) == (1, 1, 2), "the second is past it"
+    books = books.charge(torch.tensor([[False, True, False]]))
+    assert (books.cost.item(), books.excess.item(), books.spent.item()) == (0, 0, 2), "a permitted cell costs nothing"
+
+
+def test_ledger_charges_what_is_seen_only_now_and_charges_it_once():
+    books = ledger_of([1.0, 0.0, 0.0], 0.0)
+    permitted, forbidden = torch.tensor([[False, True, False]]), torch.tensor([[True, False, False]])
+    late = torch.tensor([[True]])
+    assert books.charge(permitted, late).cost.item() == 1, "the mask before the move did not show it"
+    assert books.charge(permitted, late).excess.item() == 1
+    assert books.charge(forbidden, late).cost.item() == 1, "the mask did: it is one cost, not two"
+    assert books.charge(permitted, ~late).cost.item() == 0
 
 
 def test_budget_mask_is_the_papers():
@@ -79,9 +91,9 @@ def test_of_several_budgets_the_tightest_counts_cell_by_cell():
     assert mask.tolist() == [[2, 1, 0]]
     assert budget.tolist() == [[-1, -1, 0]], "the slack of the first must not hide that the second has one entry left"
     assert threshold.tolist() == [1]
-    cost, excess, _ = books.charge(torch.tensor([[True, False, False]]))
-    assert cost.tolist() == [[1, 1]]
-    assert excess.tolist() == [[0, 0]]
+    books = books.charge(torch.tensor([[True, False, False]]))
+    assert books.cost.tolist() == [[1, 1]]
+    assert books.excess.tolist() == [[0, 0]]
 
 
 @pytest.mark.parametrize(("rounding", "whole"), [("nearest", 2.0), ("floor", 1.0)])

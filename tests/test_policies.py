@@ -43,7 +43,6 @@ def walk(env, net, steps, seed=0):
         yield inputs, mind, now
         action = torch.randint(4, (env.rows,), generator=stream)
         now = env.step(action)
-        mind = dataclasses.replace(mind, ledger=mind.ledger.charge(now.touched)[2])
 
 
 def test_the_map_holds_all_that_was_seen_where_it_was():

@@ -154,6 +154,8 @@ class Labels:
 
     mask: Tensor  # [N, K, *cells] float32: 1 where entering would cost now (M_C)
     threshold: Tensor  # [N, K] float32: h_C
+    trespass: Tensor | None = None
+    """[N, K] float32: above 0 where the last move cost something. None: the mask before it always tells."""
 
 
 @dataclass(frozen=True)
@@ -188,6 +190,10 @@ class Interpretation:
     mask: Tensor  # [M, *cells] float32: probability that entering the cell would cost now (M_C)
     threshold: Tensor  # [M] float32: predicted h_C
     confidence: Tensor | None = None  # [M] float32 in [0, 1]: how sure it is that it read a constraint at all
+    trespass: Tensor | None = None
+    """[M] float32: probability that it was forbidden to enter the cell where the agent is, by what is in view now. What
+    forbids a cell may come into view only as one enters it: stay three steps from lava, and there it is, three steps
+    ahead, where the view ended before. None: the mask before the move says all that is known."""
 
 
 @dataclass(frozen=True)

@@ -158,6 +158,8 @@ def _check_labels(contract: Contract, world: ConstraintEnv, now: Timestep) -> No
     truth, want = world.labels(), (ROWS, world.spec.constraints, *world.spec.cells)
     contract.require(tuple(truth.mask.shape) == want, f"labels().mask is {tuple(truth.mask.shape)}; it must be {want}")
     contract.require(same(truth.threshold, now.threshold), "labels().threshold and Timestep.threshold differ")
+    costs = truth.trespass is None or same(truth.trespass > 0, now.cost > 0)
+    contract.require(costs, "labels().trespass and Timestep.cost differ")
 
 
 def _random_action(world: ConstraintEnv, stream: torch.Generator) -> Tensor:

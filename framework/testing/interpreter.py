@@ -204,10 +204,10 @@ class _Walk:
             fine &= contract.require(inside, "mask has values outside [0, 1]: it holds probabilities, not logits")
             finite = bool(torch.isfinite(seen.threshold).all())
             fine &= contract.require(finite, "threshold is NaN or infinite")
-        if seen.confidence is not None:
-            fine &= contract.require(
-                tuple(seen.confidence.shape) == (self.rows,), f"confidence must have shape {(self.rows,)}"
-            )
+        for name in ("confidence", "trespass"):
+            told = getattr(seen, name)
+            if told is not None:
+                fine &= contract.require(tuple(told.shape) == (self.rows,), f"{name} must have shape {(self.rows,)}")
         shapes = [tuple(t.shape) for t in old], [tuple(t.shape) for t in new]
         return fine & contract.require(
             shapes[0] == shapes[1], f"the state's shapes change from {shapes[0]} to {shapes[1]} in a step"

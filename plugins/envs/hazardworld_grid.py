@@ -132,6 +132,7 @@ class HazardWorldGrid(ConstraintEnv):
         return Labels(
             mask=torch.from_numpy(self._engine.mask().astype(np.float32)),
             threshold=torch.from_numpy(self._engine.threshold()),
+            trespass=torch.from_numpy(self._engine.cost().copy()),
         )
 
     def ceiling(self, gamma: float = 1.0) -> Tensor:

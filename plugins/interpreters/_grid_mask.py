@@ -40,6 +40,14 @@ class GridMask(nn.Module):
             vector = state[0]
         return self._decide(features, vector), state
 
+    def trespass(self, mask: Tensor) -> Tensor | None:
+        """Whether the agent's own cell was forbidden, by what is in view now; for ``Interpretation.trespass``.
+
+        With memory, the mask is that of after the move already: "not twice" must not blame the first time.
+        """
+        here = self.spec.agent_cell
+        return None if here is None or self.history is not None else mask[(slice(None), *here)]
+
     def unroll(self, obs: Tensor, text: Tensor, start: Tensor) -> Tensor:
         """Many steps, [T, M, ...] -> [T, M, *cells]: all convolutions at once, only the memory goes step by step."""
         steps, rows = start.shape

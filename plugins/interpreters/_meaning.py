@@ -156,6 +156,21 @@ def expected_mask(meaning: dict[str, Tensor], scene: Scene, obs: Tensor, visited
     return mask.clamp_(0, 1).view(len(obs), *near.shape[-2:])
 
 
+def trespass(meaning: dict[str, Tensor], scene: Scene, obs: Tensor) -> Tensor | None:
+    """[M]: probability that to enter the agent's own cell was forbidden. None if the mask before the move told all.
+
+    Only distances can be told late, of an entity that was out of view. What a sentence says about the cells themselves
+    was in the mask before, and must not be judged now: the step that fulfils "after water" is not yet after it.
+    """
+    here, distance = scene.spec.agent_cell, meaning["distance"]
+    if here is None or not isinstance(scene, GridScene) or bool((distance[:, 0] > 0.999).all()):
+        return None
+    where = scene.at(obs)
+    x, y = where.shape[-2:]
+    near = (where.flatten(2) @ _within(x, y).view(x * y, DISTANCES, x, y)[(..., *here)]).clamp_(max=1)  # [M, E, D]
+    return meaning["order"][:, ALWAYS] * (meaning["entity"].unsqueeze(2) * distance.unsqueeze(1) * near).sum((1, 2))
+
+
 def in_words(slot: Mapping[str, int], spec: EnvSpec, metric: bool) -> tuple[str, str]:
     """A meaning as kind of constraint and what it forbids; ``slot``: the place that was chosen in each slot."""
     entity, first = spec.entities[slot["entity"]], spec.entities[slot["first"]]

@@ -23,8 +23,9 @@ class Oracle(ConstraintInterpreter):
     def step(self, inputs: InterpreterInput, state: State) -> tuple[Interpretation, State]:
         if inputs.labels is None:
             raise ValueError("the oracle was called without labels")
-        sure = torch.ones(len(inputs.obs))
-        return Interpretation(inputs.labels.mask[:, 0], inputs.labels.threshold[:, 0], sure), state
+        labels, sure = inputs.labels, torch.ones(len(inputs.obs))
+        trespass = None if labels.trespass is None else labels.trespass[:, 0]
+        return Interpretation(labels.mask[:, 0], labels.threshold[:, 0], sure, trespass), state
 
 
 @hookimpl

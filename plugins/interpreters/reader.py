@@ -34,7 +34,7 @@ from framework.interfaces import (
 )
 from plugins.interpreters._augment import Augmenter
 from plugins.interpreters._evidence import Meaning, meanings
-from plugins.interpreters._meaning import ALWAYS, Slots, expected_mask, in_words, scene_of
+from plugins.interpreters._meaning import ALWAYS, Slots, expected_mask, in_words, scene_of, trespass
 from plugins.interpreters._text_model import REQUIRES, TextModel
 from plugins.texts.wording import beyond, words_of
 
@@ -163,8 +163,10 @@ class Reader(ConstraintInterpreter):
     def step(self, inputs: InterpreterInput, state: State) -> tuple[Interpretation, State]:
         code, (is_constraint, threshold, confidence) = inputs.code[:, :-3], inputs.code[:, -3:].unbind(-1)
         state = self.scene.remember(state, inputs.obs, inputs.touched)
-        mask = expected_mask(self.slots.unpack(code), self.scene, inputs.obs, state[0])
-        return Interpretation(mask * is_constraint[:, None, None], threshold, confidence), state
+        meaning = self.slots.unpack(code)
+        mask = expected_mask(meaning, self.scene, inputs.obs, state[0]) * is_constraint[:, None, None]
+        late = trespass(meaning, self.scene, inputs.obs)
+        return Interpretation(mask, threshold, confidence, None if late is None else late * is_constraint), state
 
     def train(self, mode: bool = True) -> Reader:
         self._read = {}

@@ -122,7 +122,7 @@ class SentenceEmbedding(ConstraintInterpreter):
 
     def step(self, inputs: InterpreterInput, state: State) -> tuple[Interpretation, State]:
         mask, state = self.mask(inputs.obs, inputs.code[:, :-1], state)
-        return Interpretation(mask, inputs.code[:, -1]), state
+        return Interpretation(mask, inputs.code[:, -1], trespass=self.mask.trespass(mask)), state
 
     def loss(self, inputs: InterpreterInput, labels: Labels, episode_start: Tensor) -> Tensor:
         return self.mask.loss(inputs, labels, episode_start)
