@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import logging
+import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -135,7 +136,7 @@ def export(trained: Trained, form: str, out: Path, rows: int = 1, network_only: 
         raise UserError(Problem(f"cannot be written: {error.strerror or error}", where=str(out))) from None
     except Exception as error:
         out.unlink(missing_ok=True)
-        why = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        why = (_plain(str(error)).strip().splitlines() or [type(error).__name__])[0][:200]
         raise UserError(f"policy '{name}' cannot be exported as {form}: {why}; try {hint}") from None
     if not worst < CLOSE:
         out.unlink(missing_ok=True)
@@ -159,6 +160,11 @@ def _walk(trained: Trained, step: Step, rows: int) -> list[Sample]:
         now = env.step(action)
     env.close()
     return samples
+
+
+def _plain(text: str) -> str:
+    """Without the colours that exporters put into their messages."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 def _difference(got: Sequence[Tensor], wanted: Sequence[Tensor]) -> float:

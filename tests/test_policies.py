@@ -74,18 +74,40 @@ def test_the_map_holds_all_that_was_seen_where_it_was():
 
 
 def test_the_track_fades_and_moves_with_the_agent():
-    drawer = EgoMap((7, 7), (WALL, BALL))
+    drawer = EgoMap((7, 7), (WALL, BALL), ())
     state = drawer.blank(1)
     view = torch.ones(1, 7, 7, dtype=torch.uint8)
     still, right = torch.zeros(1, 7, 7, dtype=torch.bool), torch.zeros(1, 7, 7, dtype=torch.bool)
     right[0, 4, 3] = True
     for move in (still, right, right):
-        state = drawer.walk(state, view, move)
+        state = drawer.walk(state, view, still, move)
     track = drawer.track(state)[0]
     assert track[3, 3] == 1
     assert track[2, 3] == pytest.approx(_ego_map.FADE)
     assert track[1, 3] == pytest.approx(_ego_map.FADE**2)
     assert (track > 0.01).sum() == 3
+
+
+@pytest.mark.parametrize("kind", ["budgetary", "relational", "sequential"])
+def test_what_was_forbidden_by_distance_is_remembered_and_nothing_else(kind):
+    """Against books kept by hand: the policy's M_C is the mask, and in relational worlds all that ever was in it."""
+    env = world(rows=20, constraint=kind)
+    net = policy("polco_grid", env.spec)
+    books, places, recalled = [set() for _ in range(20)], np.zeros((20, 2), int), 0
+    for inputs, mind, now in walk(env, net, 150):
+        shown = torch.maximum(inputs.mask, net.sight._map.recall(mind.policy)) > 0
+        for row in range(20):
+            if now.episode_start[row]:
+                books[row], places[row] = set(), 0
+            elif now.touched[row].any():
+                places[row] += np.argwhere(now.touched[row].numpy())[0] - 3
+            view = {(i, j): tuple(places[row] + (i - 3, j - 3)) for i, j in np.ndindex(7, 7)}
+            books[row] |= {place for cell, place in view.items() if inputs.mask[row][cell]}
+            for cell, place in view.items():
+                forbidden = bool(inputs.mask[row][cell])
+                recalled += place in books[row] and not forbidden
+                assert bool(shown[row][cell]) == (place in books[row] if kind == "relational" else forbidden)
+    assert recalled if kind == "relational" else True
 
 
 def test_a_new_episode_starts_with_an_empty_map():

@@ -48,7 +48,7 @@ class Sight:
     def look(self, inputs: PolicyInput, state: State) -> tuple[Tensor, State]:
         """What the networks get of this step, and the memory with it drawn in."""
         if self._map:
-            state = self._map.walk(state, inputs.obs[..., 0], inputs.touched)
+            state = self._map.walk(state, inputs.obs[..., 0], inputs.mask > 0, inputs.touched)
         planes = self._planes(inputs, state)
         if self.image:
             return torch.cat([inputs.obs.float().movedim(-1, 1), *planes], dim=1), state
@@ -63,6 +63,8 @@ class Sight:
     def _planes(self, inputs: PolicyInput, state: State) -> list[Tensor]:
         """[N, 1, X, Y] each: what belongs to the cells in view, beside what is there."""
         balance, mask = inputs.budget, inputs.mask
+        if self._map and self.memory == "map":
+            mask = torch.maximum(mask, self._map.recall(state))  # its budget is 0 there: the next entry violates
         planes = [mask] if self.uses.mask else []
         if self.uses.budget:
             if self.budget == "split":

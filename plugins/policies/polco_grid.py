@@ -5,7 +5,8 @@ dense -> 5, beside an embedding of h_C -> action. Ours differs in four ways, eac
 
 - ``network: mlp``: cells are one-hot, not numbers, and dense layers read them. Faster than convolutions on a CPU.
 - ``memory: map``: a view of 7 x 7 cells is not enough to search a room. The agent draws a map of what it saw
-  (_ego_map.py) and leaves a fading track.
+  (_ego_map.py) and leaves a fading track. Cells that were forbidden for what is near them stay so when that is out of
+  view again.
 - ``budget: split``: the paper's M_B is spent - h_C on forbidden cells, which is zero just when the next entry
   violates: then it looks like "not forbidden". Split into two planes, "the next entry violates" and "how many are
   left", the case that matters is in plain sight.
