@@ -1,8 +1,8 @@
 """More sentences from one: other entities, other numbers (the meaning changed along), slips of the pen.
 
 A reader must not learn that lava sentences speak of three and water sentences of five. So entities are permuted and
-plain numbers shifted together with the meaning, some entity words become synonyms, small words get lost, letters swap,
-and people chat before and after.
+plain numbers shifted together with the meaning, "after" becomes "before" likewise, some entity words become synonyms,
+small words get lost, letters swap, and people chat before and after.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 
 from plugins.interpreters._evidence import Meaning
+from plugins.interpreters._meaning import AFTER, ALWAYS, BEFORE
 from plugins.texts.wording import LARGE, PLAIN, entity_of, number_of, say_number, shiftable, words_of
 
 SYNONYMS = {
@@ -53,6 +54,17 @@ SAME = (
 AMBIGUOUS = frozenset(("over", "above", "beyond", "under", "below", "touch", "touching", "steps"))
 """Said for another, but not replaced themselves: "walk over" is not "walk more than"."""
 SWAPPED = 0.25
+REVERSED = {
+    "after": "before",
+    "before": "after",
+    "once": "until",
+    "until": "once",
+    "till": "once",
+    "if": "unless",
+    "unless": "if",
+}
+"""Where one of these bears the order, the other one means the reverse: "no lava (after | before) water"."""
+TURNED = 0.35
 TIMES_AFTER = {"once": " times", "twice": " times", "thrice": " times"}
 SMALL = frozenset(
     ("the", "a", "an", "of", "to", "in", "on", "at", "is", "are", "be", "it", "that", "this", "so", "very")
@@ -78,6 +90,7 @@ class Augmenter:
         """One variant and what it means."""
         words, meaning = self._other_entities(words_of(sentence), meaning)
         words, meaning = self._other_numbers(words, meaning)
+        words, meaning = self._other_order(words, meaning)
         return self.slip(self._other_words(" ".join(words))), meaning
 
     def slip(self, sentence: str) -> str:
@@ -121,6 +134,18 @@ class Augmenter:
         for i, number in places.items():
             words[i] = say_number(number + new - old, words[i], digits=self.rng.random() < 0.4)
         return words, dataclasses.replace(meaning, **{slot: new})
+
+    def _other_order(self, words: list[str], meaning: Meaning) -> tuple[list[str], Meaning]:
+        """Turn the order around, with the meaning, if just one word bears it. Not where both entities are the same:
+        "no lava before lava" says nothing."""
+        if meaning.order == ALWAYS or meaning.entity == meaning.first or self.rng.random() >= TURNED:
+            return words, meaning
+        places = [i for i, word in enumerate(words) if word.lower() in REVERSED]
+        if len(places) != 1:
+            return words, meaning
+        words = list(words)
+        words[places[0]] = REVERSED[words[places[0]].lower()]
+        return words, dataclasses.replace(meaning, order=BEFORE if meaning.order == AFTER else AFTER)
 
     def _other_words(self, sentence: str) -> str:
         """Some phrases become others that mean the same; one of each kind at most."""
