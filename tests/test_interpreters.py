@@ -227,3 +227,34 @@ def test_a_reader_of_low_rank_is_small_and_starts_as_the_pretrained_model():
         next(p for name, p in small.named_parameters() if name.endswith("/up")).normal_()
     small.eval()
     assert not torch.allclose(small.encode(words), plain.encode(words), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "order", "turned"),
+    [
+        ("no lava after water", AFTER, "no lava before water"),
+        ("no lava before water", BEFORE, "no lava after water"),
+        ("no lava until water", BEFORE, "no lava once water"),
+        ("no lava if you were in water", AFTER, "no lava unless you were in water"),
+        ("no lava before or after water", AFTER, None),
+        ("water, then never lava", AFTER, None),
+    ],
+)
+def test_order_is_turned_with_the_meaning(sentence, order, turned):
+    augmenter = Augmenter(ENTITIES, 3, 5, seed=0)
+    meaning = Meaning(entity=0, distance=0, order=order, first=1, threshold=0)
+    varied = {
+        (" ".join(words), m.order)
+        for words, m in (augmenter._other_order(sentence.split(), meaning) for _ in range(50))
+    }
+    other = BEFORE if order == AFTER else AFTER
+    assert varied == {(sentence, order)} | ({(turned, other)} if turned else set())
+
+
+def test_order_is_not_turned_where_it_would_say_nothing():
+    augmenter = Augmenter(ENTITIES, 3, 5, seed=0)
+    same = Meaning(entity=0, distance=0, order=AFTER, first=0, threshold=0)
+    plain = Meaning(entity=0, distance=0, order=ALWAYS, first=-1, threshold=2)
+    for meaning in (same, plain):
+        words = ["no", "lava", "after", "lava"]
+        assert all(augmenter._other_order(words, meaning) == (words, meaning) for _ in range(50))
