@@ -56,6 +56,25 @@ def test_each_part_is_scaled_and_lidars_are_enlarged():
     assert len(out) == SIZE + 4 * BINS * len(ZOOMS)
 
 
+def test_it_feels_in_which_circle_it_is_and_whether_that_is_forbidden():
+    plain = RobotSenses(SPEC, Uses(**FAR))
+    full = RobotSenses(SPEC, Uses(mask=True, budget=False, threshold=False))
+    inputs = seen([[0.0] * BINS] * 3, forbidden=1, distance=0)
+    touched = torch.zeros(1, 3, 2, dtype=torch.bool)
+
+    def felt(entity, distance):
+        where = touched.clone()
+        where[0, entity, distance] = True
+        return full.look(dataclasses.replace(inputs, touched=where))[0, -3:].tolist()  # two circles, and the rule
+
+    assert full.look(inputs)[0, -3:].tolist() == [0, 0, 0]
+    assert felt(1, 0) == [1, 0, 1]
+    assert felt(1, 1) == [0, 1, 0], "near what is forbidden to touch: not forbidden itself"
+    assert felt(2, 0) == [0, 0, 0], "another entity"
+    touching = plain.look(dataclasses.replace(inputs, touched=~touched)) - plain.look(inputs)
+    assert float(touching.sum()) == 6, "without a mask it feels all the same, and has to learn what it means"
+
+
 def test_observations_without_named_parts_are_left_alone():
     obs = torch.randn(2, 5)
     assert torch.equal(Senses(ObservationSpec("vector", (5,)))(obs), obs)

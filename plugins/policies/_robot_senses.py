@@ -4,6 +4,10 @@ The paper puts the entity's code, h_C and the budget beside the observation. A n
 concerns lidar 3. We do that for it: the lidar of what is forbidden is shown once more, always in the same place, so
 what is learned of one entity holds for all. There is such a place for each distance, because what is near enough to
 matter depends on it, and one more that shows only what has no budget left. The codes are there too.
+
+And it feels what it touches. A lidar's reading changes smoothly where a rule does not: it cannot tell just inside a
+forbidden circle from just outside. Without a sense of it, robots that had a goal behind such a circle came to rest
+where the goal's pull and the fear of cost were equal, which was inside.
 """
 
 from __future__ import annotations
@@ -32,11 +36,11 @@ class RobotSenses:
 
     def look(self, inputs: PolicyInput) -> Tensor:
         obs = inputs.obs.float()
-        columns = [self._senses(obs)]
-        forbidden = inputs.mask > 0  # [B, E, distances]
+        felt, forbidden = inputs.touched > 0, inputs.mask > 0  # [B, E, distances]
+        columns = [self._senses(obs), felt.flatten(1).float()]
         if self.uses.mask:
             shown = self._shown(obs, forbidden)
-            columns += [inputs.mask.flatten(1), LIDAR_SCALE * shown, zoomed(shown)]
+            columns += [inputs.mask.flatten(1), LIDAR_SCALE * shown, zoomed(shown), *_felt(felt, forbidden)]
         if self.uses.budget:
             spent = forbidden & (inputs.budget >= 0)  # one more touch would be past the budget
             columns += [spent.any(1).float(), self._left(inputs, forbidden), zoomed(self._shown(obs, spent))]
@@ -54,3 +58,9 @@ class RobotSenses:
         """[B, distances]: touches that are left of the tightest budget, as a share of the largest there is."""
         left = torch.where(forbidden, -inputs.budget.clamp(max=0), torch.inf).amin(1)
         return left.nan_to_num(posinf=0.0) / max(1, self.spec.max_threshold)
+
+
+def _felt(felt: Tensor, forbidden: Tensor) -> tuple[Tensor, Tensor]:
+    """[B, distances], [B, 1]: which circles around forbidden entities it is in; whether that is forbidden."""
+    circles = (felt & forbidden.any(-1, keepdim=True)).any(1)
+    return circles.float(), (felt & forbidden).flatten(1).any(-1, keepdim=True).float()
