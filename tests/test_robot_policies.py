@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
+import numpy as np
 import pytest
 import torch
 
 from framework.interfaces import ActionSpec, EnvSpec, ObservationSpec, PolicyInput
-from plugins.policies._robot_senses import RobotSenses
+from hazardworld.robot.sensing import _light
+from plugins.policies._robot_senses import RobotSenses, bearing
 from plugins.policies._senses import LIDAR_SCALE, ZOOM_SCALE, ZOOMS, Senses, zoomed
 from plugins.policies._uses import Uses
 from plugins.policies.mlp import MLP
@@ -26,6 +29,7 @@ SPEC = EnvSpec(
     max_threshold=5,
     max_steps=10,
     entities=ENTITIES,
+    lidar_edges=((0.9, 0.7), (0.9, 0.7), (0.9, 0.7)),
 )
 FAR = {"mask": False, "budget": False, "threshold": False}
 
@@ -84,18 +88,35 @@ def test_zooming_keeps_what_is_in_front():
     assert zoomed(torch.rand(7, 3, BINS)).shape == (7, 3, BINS * len(ZOOMS))
 
 
-def test_the_forbidden_lidar_is_shown_in_one_place_whatever_the_entity():
-    senses, near = RobotSenses(SPEC, Uses(mask=True, budget=False, threshold=False)), [0.9, 0.2, 0.0, 0.6]
+def test_the_zone_lidar_shows_where_it_is_forbidden_whatever_the_entity_and_the_distance():
+    senses = RobotSenses(SPEC, Uses(mask=True, budget=False, threshold=False))
     plain = RobotSenses(SPEC, Uses(**FAR)).size()
-    shown = []
-    for entity in range(3):
+
+    def zone(entity, distance, lidar):
         lidars = [[0.0] * BINS] * 3
-        lidars[entity] = near
-        shown.append(senses.look(seen(lidars, entity))[0, plain + 6 :])
-    assert torch.equal(shown[0], shown[1]) and torch.equal(shown[0], shown[2])
-    assert shown[0][:BINS].tolist() == pytest.approx([LIDAR_SCALE * x for x in near])
-    other = senses.look(seen([near] * 3, 0, distance=1))[0, plain + 6 :]
-    assert other[:BINS].eq(0).all() and other[BINS : 2 * BINS].any(), "each distance has its own place"
+        lidars[entity] = lidar
+        out = senses.look(seen(lidars, entity, distance=distance))[0, plain + 6 :]
+        return out[: BINS * len(ZOOMS)].reshape(len(ZOOMS), BINS) / ZOOM_SCALE
+
+    contact = zone(0, 0, [0.9, 0.8, 0.0, 1.0])
+    assert contact[:, 0].tolist() == pytest.approx([1, 1, 1]), "at the edge"
+    assert contact[:, 1].tolist() == pytest.approx([0.7, 0.4, 0]), "a tenth of the range outside"
+    assert contact[:, 2].tolist() == [0, 0, 0]
+    assert contact[:, 3].tolist() == pytest.approx([1.3, 1.6, 2]), "inside, and no more than 2"
+    assert torch.allclose(contact, zone(2, 0, [0.9, 0.8, 0.0, 1.0]))
+    assert torch.allclose(contact[:, :2], zone(1, 1, [0.7, 0.6, 0.0, 0.0])[:, :2], atol=1e-5)
+    assert senses.look(seen([[1.0] * BINS] * 3))[0, plain + 6 :].eq(0).all(), "nothing is forbidden"
+
+
+@pytest.mark.parametrize("degrees", [0, 10, 45, 100, 190, 350])
+def test_bearing_is_where_the_goal_is(degrees):
+    lidar = np.zeros(16)
+    radians = math.radians(degrees)
+    _light(np.array([0.0, 0.0, 1.0, 0.0]), math.cos(radians), math.sin(radians), lidar)
+    x, y = bearing(torch.from_numpy(lidar).float().unsqueeze(0))[0].tolist()
+    assert abs((math.degrees(math.atan2(y, x)) - degrees + 180) % 360 - 180) < 4
+    assert math.hypot(x, y) == pytest.approx(1)
+    assert bearing(torch.zeros(1, 16)).tolist() == [[0, 0]], "out of range: nowhere"
 
 
 def test_what_has_budget_left_is_not_among_the_spent():
@@ -111,6 +132,8 @@ def test_what_has_budget_left_is_not_among_the_spent():
 def test_other_worlds_are_refused():
     with pytest.raises(ValueError, match="needs a robot's world"):
         RobotSenses(dataclasses.replace(SPEC, entities=("lava", "water", "grass")), Uses())
+    with pytest.raises(ValueError, match="where each cell begins"):
+        RobotSenses(dataclasses.replace(SPEC, lidar_edges=()), Uses())
 
 
 def test_mlp_hears_lidars_enlarged_too():

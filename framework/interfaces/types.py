@@ -78,6 +78,8 @@ class EnvSpec:
     """For ``codes`` observations: the code of each entity in channel 0, in the order of ``entities``."""
     agent_cell: tuple[int, ...] | None = None
     """Where in the view the agent itself is, so that what it stands on can be read off; None if that has no meaning."""
+    lidar_edges: tuple[tuple[float, ...], ...] = ()
+    """For robots whose cells are (entity, distance): what the entity's lidar reads where that cell begins."""
 
 
 def map_tensors(item: T, change: Callable[[Tensor], Tensor]) -> T:

@@ -15,7 +15,7 @@ from framework.hookspecs import hookimpl
 from framework.interfaces.env import ConstraintEnv, Split
 from framework.interfaces.types import ActionSpec, EnvSpec, Labels, ObservationSpec, Timestep
 from hazardworld.constraint import KINDS, ROBOT
-from hazardworld.robot.things import BINS, LIDARS, OBSERVATION, SENSORS
+from hazardworld.robot.things import BINS, HAZARDS, LIDARS, MAX_DISTANCE, OBSERVATION, RADIUS, ROBOT_RADIUS, SENSORS
 from hazardworld.robot.worlds import CELLS, ENGINES, REWARDS, RobotWorlds, WorldStep
 from hazardworld.sentences import SentenceTable
 from plugins.envs._robot_state import pack, unpack
@@ -102,6 +102,7 @@ class HazardWorldRobot(ConstraintEnv):
             max_threshold=ROBOT.budgets[-1],
             max_steps=-(-self.config.max_steps // self.config.repeat),
             entities=ROBOT.entities,
+            lidar_edges=_lidar_edges(),
         )
 
     @property
@@ -138,6 +139,13 @@ class HazardWorldRobot(ConstraintEnv):
         columns = {name: torch.from_numpy(array) for name, array in step._asdict().items()}
         threshold, kind = self._worlds.threshold(), self._worlds.kind()
         return Timestep(**columns, threshold=torch.from_numpy(threshold), kind=torch.from_numpy(kind))
+
+
+def _lidar_edges() -> tuple[tuple[float, ...], ...]:
+    """Lidars measure from middle to middle; rules, from rim to rim. A robot is in a hazard when its middle is."""
+    metres = RADIUS[:, None] + ROBOT_RADIUS + np.array([0, *ROBOT.distances]) / 100
+    metres[HAZARDS, 0] = RADIUS[HAZARDS]
+    return tuple(tuple(row) for row in (1 - metres / MAX_DISTANCE).tolist())
 
 
 @hookimpl
