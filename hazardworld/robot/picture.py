@@ -1,8 +1,8 @@
 """The floor from above, drawn from a Scene with Pillow: no OpenGL, no display, the same on every machine.
 
-Each kind has a shape and a mark of its own besides its colour (Safety-Gymnasium's), so nothing is told by hue alone:
-hazards are rings filled lightly, vases squares in squares, pillars full discs, buttons discs with a dot, gremlins
-crossed squares.
+Colours are those that the sentences speak of: dark blue circles, pale blue columns. Each kind has a shape and a mark of
+its own besides, so nothing is told by hue alone: hazards are flat discs, vases squares in squares, pillars discs in
+discs, buttons discs with a dot, gremlins crossed squares.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ Color = tuple[int, ...]
 FLOOR, TILE, OUTSIDE, INK = (245, 240, 228), (232, 225, 205), (206, 203, 196), (30, 30, 30)
 GOAL, ROBOT, ARROW = (60, 170, 60), (190, 20, 45), (10, 40, 110)
 COLORS = {
-    HAZARDS: (60, 90, 230),
+    HAZARDS: (35, 50, 140),
     VASES: (0, 200, 210),
-    PILLARS: (110, 110, 200),
+    PILLARS: (165, 200, 245),
     BUTTONS: (255, 140, 0),
     GREMLINS: (130, 20, 220),
 }
@@ -105,12 +105,13 @@ def draw(scene: Scene, size: int = 256, forbidden: Sequence[tuple[int, float]] =
 def _thing(pen: _Pen, kind: int, x: float, y: float, turn: float) -> None:
     color, radius = COLORS[kind], float(RADIUS[kind])
     if kind == HAZARDS:
-        pen.disc(x, y, radius, (*color, 70), color)
+        pen.disc(x, y, radius, color, None)
     elif kind == VASES:
         pen.box(x, y, turn, radius, color)
         pen.box(x, y, turn, radius / 2, FLOOR)
     elif kind == PILLARS:
         pen.disc(x, y, radius, color)
+        pen.disc(x, y, radius * 0.6, None)
     elif kind == BUTTONS:
         pen.disc(x, y, radius, color)
         pen.disc(x, y, radius / 3, INK)
