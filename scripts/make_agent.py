@@ -2,6 +2,7 @@
 
     python scripts/make_agent.py                   train them (5 M steps each: an hour on two cores), then pack
     python scripts/make_agent.py --runs-dir RUNS   the same, in another runs folder; what is finished is not repeated
+    python scripts/make_agent.py relational        only that one; the others stay as they are
 
 Packing makes kilobytes of megabytes. Of the policy, the actor is kept, in half precision. Of the reader's tuned
 matrices, what was learned (the difference from the pretrained ones) is kept as a product of two narrow ones, the best
@@ -31,27 +32,41 @@ from framework.stages import interpreter_file, run_folder
 HOME = Path(__file__).resolve().parent.parent
 STUDY = HOME / "studies" / "systems.yaml"
 AGENTS = HOME / "plugins" / "agents"
-ONLY = "polco on *"
-RANK = 8
+RANKS = {"budgetary": 8, "relational": 8, "sequential": 10}
+"""Of the reader for each kind of sentence; the sequential one has all layers tuned, and needs more."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"default: {' '.join(RANKS)}")
     parser.add_argument("--runs-dir", type=Path, default=Path("runs"), metavar="RUNS")
-    parser.add_argument("--rank", type=int, default=RANK, metavar="N", help=f"of the reader; default {RANK}")
     options = parser.parse_args()
+    if unknown := set(options.kinds) - set(RANKS):
+        parser.error(f"no such kind: {', '.join(sorted(unknown))}; there are {', '.join(RANKS)}")
     study = load(STUDY, ["seeds=[0]"])
-    runs = [spec for spec in study.runs if any(label.startswith("polco on ") for label in spec.labels)]
-    if not all((run_folder(options.runs_dir, spec) / "result.json").is_file() for spec in runs):
-        code = run([str(STUDY), "seeds=[0]", "--only", ONLY, "--runs-dir", str(options.runs_dir)])
-        if code:
-            return code
-    shutil.rmtree(AGENTS, ignore_errors=True)
-    for spec in runs:
-        pack(spec, study, options.runs_dir, options.rank)
+    for kind in options.kinds or RANKS:
+        system = f"polco on {kind}"
+        (spec,) = (spec for spec in study.runs if system in spec.labels)
+        if not (run_folder(options.runs_dir, spec) / "result.json").is_file():
+            code = run([str(STUDY), "seeds=[0]", "--only", system, "--runs-dir", str(options.runs_dir)])
+            if code:
+                return code
+        remove(system)
+        pack(spec, study, options.runs_dir, RANKS[kind])
     for file in sorted(AGENTS.rglob("*.safetensors")):
         print(f"{file.relative_to(HOME)}: {file.stat().st_size / 1000:.0f} kB")
     return 0
+
+
+def remove(system: str) -> None:
+    """The agent of that name, with its reader."""
+    for place in AGENTS.glob("cells/*/run.json"):
+        record = json.loads(place.read_text(encoding="utf-8"))
+        if system in record["labels"]:
+            for reader in AGENTS.glob("interpreters/*.safetensors"):
+                if checkpoint.load(reader)[1]["packed_from"] == record["packed_from"]:
+                    reader.unlink()
+            shutil.rmtree(place.parent)
 
 
 def pack(spec: RunSpec, study: Study, runs: Path, rank: int) -> None:
