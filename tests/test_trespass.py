@@ -7,7 +7,7 @@ import torch
 from test_interpreters import code_of, meaning_of, world
 
 from framework.agent import Agent, labels_for
-from framework.interfaces import ConstraintInterpreter, Interpretation
+from framework.interfaces import ConstraintInterpreter, Interpretation, InterpreterInput, Labels
 from framework.plugin_manager import PluginHost
 from hazardworld.constraint import ALL_CLASSES
 from plugins.interpreters._meaning import Slots, expected_mask, scene_of, trespass
@@ -95,3 +95,11 @@ def test_without_looking_back_lava_past_the_rim_is_free():
     predicted, true = books(env, sure(env, Forgetful))
     assert predicted.sum() < true.sum()
     assert (predicted <= true).all()
+
+
+def test_to_the_oracle_any_cost_is_a_trespass():
+    env = world("relational")
+    oracle = PluginHost().catalog.get("interpreter", "oracle").cls(None, env.spec)
+    labels = Labels(torch.zeros(2, 1, *env.spec.cells), torch.zeros(2, 1), torch.tensor([[0.3], [0.0]]))
+    seen, _ = oracle.step(InterpreterInput(torch.zeros(2, 1), torch.zeros(2, 0), labels, torch.zeros(2)), ())
+    assert seen.trespass.tolist() == [1, 0]

@@ -24,7 +24,7 @@ class Oracle(ConstraintInterpreter):
         if inputs.labels is None:
             raise ValueError("the oracle was called without labels")
         labels, sure = inputs.labels, torch.ones(len(inputs.obs))
-        trespass = None if labels.trespass is None else labels.trespass[:, 0]
+        trespass = None if labels.trespass is None else (labels.trespass[:, 0] > 0).float()
         return Interpretation(labels.mask[:, 0], labels.threshold[:, 0], sure, trespass), state
 
 

@@ -1,10 +1,10 @@
 """What a policy gets of a robot's world: sensors and lidars, and what the constraint makes of them.
 
 The paper puts the entity's code, h_C and the budget beside the observation. A network then has to find out that code 3
-concerns lidar 3, and what 40 cm look like on it. We do that for it, as M_C does on a grid: the *zone lidar* shows, in
-each direction, how far it is to where it is forbidden, whatever the entity and the distance; so what is learned of one
-sentence holds for all. It is shown once for all that is forbidden, and once for what has no budget left. The codes are
-there too.
+concerns lidar 3, and what 40 cm look like on it. We do that for it, as M_C does on a grid: the *zone lidar* shows,
+toward each forbidden thing, how far it is to where it is forbidden, whatever the entity and the distance; so what is
+learned of one sentence holds for all. It is shown once for all that is forbidden, and once for what has no budget left.
+The codes are there too.
 
 And it feels what it touches. A lidar's reading changes smoothly where a rule does not: it cannot tell just inside a
 forbidden circle from just outside. Without a sense of it, robots that had a goal behind such a circle came to rest
