@@ -20,7 +20,7 @@ from framework.interfaces import (
     Timestep,
 )
 from framework.interfaces.interpreter import reset_rows
-from framework.ledger import Ledger, Rounding
+from framework.ledger import PLAIN, Ledger, Reckoning
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,17 @@ class Agent:
     """Turns what an environment shows into what a policy gets. Holds no state of its own: that is the Mind."""
 
     def __init__(
-        self, env: ConstraintEnv, interpreter: ConstraintInterpreter, policy: PolicyNet, rounding: Rounding = "nearest"
+        self,
+        env: ConstraintEnv,
+        interpreter: ConstraintInterpreter,
+        policy: PolicyNet,
+        reckoning: Reckoning = PLAIN,
     ) -> None:
         self.spec = env.spec
         self.rows = env.rows
         self.interpreter = interpreter
         self.policy = policy
-        self._rounding: Rounding = rounding
+        self.reckoning = reckoning
         self._sentences = env.sentences
         self._tokens = policy.encode(env.sentences)
         self.read()
@@ -74,7 +78,7 @@ class Agent:
             ),
             reset_rows(mind.interpreter, self.interpreter.initial_state(n * k), start_k),
         )
-        ledger = mind.ledger.charge(now.touched, self._trespassed(seen, felt)).observe(seen, start, self._rounding)
+        ledger = mind.ledger.charge(now.touched, self._trespassed(seen, felt)).observe(seen, start, self.reckoning)
         mask, budget, threshold = ledger.combined()
         inputs = PolicyInput(
             obs=now.obs,
@@ -95,7 +99,8 @@ class Agent:
         """[N, K] bool. Only a move can trespass: to stay where one is costs nothing, and an episode starts for free."""
         if seen.trespass is None:
             return None
-        return (seen.trespass > 0.5).view(self.rows, -1) & felt.flatten(1).bool().any(-1, keepdim=True)
+        moved = felt.flatten(1).bool().any(-1, keepdim=True)
+        return self.reckoning.forbidden(seen.trespass).view(self.rows, -1) & moved
 
     def no_action(self) -> Tensor:
         """What counts as the last action when there was none."""

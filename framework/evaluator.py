@@ -11,7 +11,7 @@ from torch import Tensor
 
 from framework.agent import Agent, labels_for
 from framework.interfaces import ConstraintEnv, Interpretation, Timestep
-from framework.ledger import Ledger
+from framework.ledger import PLAIN, Ledger
 from framework.stats import mean_interval
 
 
@@ -119,7 +119,7 @@ def _truth(books: Ledger, env: ConstraintEnv, now: Timestep) -> Ledger:
     """What is truly forbidden in view now. For measuring: the agent does not see this."""
     labels = env.labels()
     seen = Interpretation(labels.mask.flatten(0, 1), labels.threshold.flatten())
-    return books.observe(seen, now.episode_start, "nearest")
+    return books.observe(seen, now.episode_start, PLAIN)
 
 
 def _share(got: Tensor, best: Tensor) -> float:

@@ -22,8 +22,29 @@ from torch import Tensor
 
 from framework.interfaces.interpreter import reset_rows
 from framework.interfaces.types import Interpretation
+from framework.schema import Training
 
-Rounding = Literal["nearest", "floor"]
+
+@dataclass(frozen=True)
+class Reckoning:
+    """How an interpreter's probabilities and estimates become entries in the books."""
+
+    rounding: Literal["nearest", "floor"] = "nearest"
+    forbid_from: float = 0.5
+
+    @classmethod
+    def of(cls, training: Training) -> Reckoning:
+        return cls(training.rounding, training.forbid_from)
+
+    def whole(self, threshold: Tensor) -> Tensor:
+        return (torch.floor(threshold) if self.rounding == "floor" else torch.floor(threshold + 0.5)).clamp(min=0)
+
+    def forbidden(self, probability: Tensor) -> Tensor:
+        """bool"""
+        return probability > self.forbid_from
+
+
+PLAIN = Reckoning()
 
 
 @dataclass(frozen=True)
@@ -51,13 +72,12 @@ class Ledger:
         excess = (spent - self.threshold).clamp(min=0) - (self.spent - self.threshold).clamp(min=0)
         return Ledger(self.mask, self.threshold, spent, cost, excess)
 
-    def observe(self, seen: Interpretation, start: Tensor, rounding: Rounding) -> Ledger:
+    def observe(self, seen: Interpretation, start: Tensor, reckoning: Reckoning) -> Ledger:
         """Take in what the interpreter sees now ([N * K] rows); books of rows that start an episode are empty."""
-        threshold = seen.threshold.view_as(self.threshold)
-        whole = torch.floor(threshold) if rounding == "floor" else torch.floor(threshold + 0.5)
+        threshold = reckoning.whole(seen.threshold).view_as(self.threshold)
         (spent,) = reset_rows((self.spent,), (torch.zeros_like(self.spent),), start)
-        mask = (seen.mask > 0.5).float().view_as(self.mask)
-        return Ledger(mask, whole.clamp(min=0), spent, self.cost, self.excess)
+        mask = reckoning.forbidden(seen.mask).float().view_as(self.mask)
+        return Ledger(mask, threshold, spent, self.cost, self.excess)
 
     def combined(self) -> tuple[Tensor, Tensor, Tensor]:
         """M_C [N, *cells], M_B [N, *cells] and h_C [N]."""

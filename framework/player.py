@@ -100,7 +100,7 @@ class Player:
             code = self.agent.code[self.now.text[0, k]].expand(places, *self.agent.code.shape[1:])
             state = tuple(part[k].expand(places, *part.shape[1:]) for part in self._mind.interpreter)
             seen, _ = interpreter.step(InterpreterInput(obs, code), state)
-            forbidden |= seen.mask > 0.5
+            forbidden |= self.agent.reckoning.forbidden(seen.mask)
         return forbidden
 
     def frame(self) -> Picture:

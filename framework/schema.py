@@ -131,6 +131,9 @@ class Training:
     pay for another. ``mean``: the average of cost minus budget (the paper's)."""
     rounding: Literal["nearest", "floor"] = "nearest"
     """How the predicted threshold becomes a whole number (the paper rounds down)."""
+    forbid_from: float = added_later(0.5)
+    """A cell counts as forbidden if the interpreter gives that a probability above this. Lower: where a sentence may
+    mean two things, keep to both. Of use beside an interpreter that knows its doubts (``reader`` with ``readings``)."""
     interpreter: InterpreterLearning = field(default_factory=InterpreterLearning)
     """Stage 1."""
     evaluation: Evaluation = field(default_factory=Evaluation)
@@ -141,6 +144,8 @@ class Training:
         for name in ("gamma", "cost_gamma", "gae_lambda", "cost_gae_lambda"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be between 0 and 1, not {getattr(self, name)}")
+        if not 0 <= self.forbid_from < 1:
+            raise ValueError(f"forbid_from must be at least 0 and below 1, not {self.forbid_from:g}")
         if self.batch % self.rows:
             raise ValueError(f"batch ({self.batch}) must be a multiple of rows ({self.rows})")
         if self.steps < self.batch:

@@ -21,6 +21,7 @@ from framework.errors import Problem, UserError
 from framework.evaluator import Result, evaluate
 from framework.hookspecs import RunInfo
 from framework.interfaces import ConstraintEnv, ConstraintInterpreter
+from framework.ledger import Reckoning
 from framework.lock import held
 from framework.logger import RunLog
 from framework.plugin_manager import PluginHost
@@ -66,13 +67,22 @@ def is_finished(runs: Path, run: RunSpec) -> bool:
 def interpreter_key(run: RunSpec, host: PluginHost) -> str:
     """Equal for all runs that can share one trained interpreter: same env, interpreter, stage-1 settings, seed."""
     cell = run.cell
-    skip = cast(type[ConstraintEnv], class_of(cell.env, host.catalog)).not_for_reading
-    env = {name: value for name, value in cell.env.identity().items() if name not in skip}
+    env = cast(type[ConstraintEnv], class_of(cell.env, host.catalog))
+    interpreter = cast(type[ConstraintInterpreter], class_of(cell.interpreter, host.catalog))
     stage = identity(cell.training.interpreter)
     seed = reading_seed(run)
-    parts = [env, cell.interpreter.identity(), stage, seed]
+    parts = [
+        _without(env.not_for_reading, cell.env.identity()),
+        _without(interpreter.not_for_learning, cell.interpreter.identity()),
+        stage,
+        seed,
+    ]
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
     return f"{cell.interpreter.plugin}-s{seed}-{digest}"
+
+
+def _without(names: frozenset[str], settings: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if name not in names}
 
 
 def reading_seed(run: RunSpec) -> int:
@@ -261,7 +271,7 @@ def _evaluate(run: RunSpec, cell: Cell, host: PluginHost, system: System, episod
     """Stage 3 on the eval split: other maps, other sentences, the same interpreter and policy."""
     training = cell.training
     env = build_env(cell, run.seed, host.catalog, "eval")
-    agent = Agent(env, system.interpreter, system.policy, training.rounding)
+    agent = Agent(env, system.interpreter, system.policy, Reckoning.of(training))
     result = evaluate(env, agent, episodes, training.gamma, generator(run.seed, "evaluation"), greedy)
     env.close()
     return result

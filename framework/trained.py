@@ -18,6 +18,7 @@ from framework.cell import Part, RunSpec, class_of, run_from_dict
 from framework.errors import Problem, UserError
 from framework.interfaces import ConstraintEnv, ConstraintInterpreter, PolicyNet, Split
 from framework.interfaces.component import KINDS
+from framework.ledger import Reckoning
 from framework.plugin_manager import PluginHost, PluginRef
 from framework.stages import freeze, interpreter_file, is_trained
 
@@ -36,7 +37,7 @@ class Trained:
         return build_env(self.run.cell, seed, self.host.catalog, split, rows=1)
 
     def agent(self, env: ConstraintEnv, interpreter: ConstraintInterpreter | None = None) -> Agent:
-        return Agent(env, interpreter or self.interpreter, self.policy, self.run.cell.training.rounding)
+        return Agent(env, interpreter or self.interpreter, self.policy, Reckoning.of(self.run.cell.training))
 
 
 def load_trained(folder: Path, host: PluginHost) -> Trained:

@@ -20,6 +20,7 @@ from framework.agent import Agent
 from framework.builder import System
 from framework.checkpoint import parameters_finite
 from framework.interfaces import Episodes, Rollout
+from framework.ledger import Reckoning
 from framework.resume import Saver, named, part
 from framework.rollout import Collector
 from framework.schema import Training
@@ -48,7 +49,7 @@ class Trainer:
         self.dropped = 0
         self._episodes, self._violation = 0, 0.0
         system.interpreter.eval()  # while acting it reads without dropout, also before its first lesson
-        agent = Agent(system.env, system.interpreter, system.policy, training.rounding)
+        agent = Agent(system.env, system.interpreter, system.policy, Reckoning.of(training))
         self.collector = Collector(system.env, agent, training, generator(seed, "actions"))
         self.tutor: Tutor | None = None
         if tutored:

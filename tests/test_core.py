@@ -11,7 +11,7 @@ import torch
 from framework.advantages import gae
 from framework.agent import Agent
 from framework.interfaces import Categorical, Gaussian, Interpretation, Timestep, kl
-from framework.ledger import Ledger
+from framework.ledger import PLAIN, Ledger, Reckoning
 from framework.plugin_manager import PluginHost
 from framework.rollout import Collector
 from framework.schema import Training
@@ -49,7 +49,7 @@ def test_gae_termination_does_not_bootstrap():
 def ledger_of(mask, threshold, spent=0.0):
     books = Ledger.empty(1, 1, (3,))
     seen = Interpretation(torch.tensor([mask], dtype=torch.float32), torch.tensor([threshold]))
-    books = books.observe(seen, torch.tensor([False]), "nearest")
+    books = books.observe(seen, torch.tensor([False]), PLAIN)
     return dataclasses.replace(books, spent=books.spent + spent)
 
 
@@ -86,7 +86,7 @@ def test_budget_mask_is_the_papers():
 def test_of_several_budgets_the_tightest_counts_cell_by_cell():
     books = Ledger.empty(1, 2, (3,))
     seen = Interpretation(torch.tensor([[1.0, 0, 0], [1.0, 1, 0]]), torch.tensor([3.0, 1.0]))
-    books = books.observe(seen, torch.tensor([False]), "nearest")
+    books = books.observe(seen, torch.tensor([False]), PLAIN)
     mask, budget, threshold = books.combined()
     assert mask.tolist() == [[2, 1, 0]]
     assert budget.tolist() == [[-1, -1, 0]], "the slack of the first must not hide that the second has one entry left"
@@ -99,15 +99,22 @@ def test_of_several_budgets_the_tightest_counts_cell_by_cell():
 @pytest.mark.parametrize(("rounding", "whole"), [("nearest", 2.0), ("floor", 1.0)])
 def test_threshold_is_rounded(rounding, whole):
     seen = Interpretation(torch.zeros(1, 3), torch.tensor([1.7]))
-    books = Ledger.empty(1, 1, (3,)).observe(seen, torch.tensor([False]), rounding)
+    books = Ledger.empty(1, 1, (3,)).observe(seen, torch.tensor([False]), Reckoning(rounding))
     assert books.threshold.item() == whole
+
+
+@pytest.mark.parametrize(("forbid_from", "mask"), [(0.5, [0, 0, 1]), (0.1, [0, 1, 1])])
+def test_from_which_probability_on_a_cell_is_forbidden(forbid_from, mask):
+    seen = Interpretation(torch.tensor([[0.05, 0.3, 0.9]]), torch.zeros(1))
+    books = Ledger.empty(1, 1, (3,)).observe(seen, torch.tensor([False]), Reckoning(forbid_from=forbid_from))
+    assert books.mask[0, 0].tolist() == mask
 
 
 def test_books_are_empty_at_the_start_of_an_episode():
     books = ledger_of([1.0, 0, 0], 1.0, spent=5.0)
     seen = Interpretation(torch.zeros(1, 3), torch.zeros(1))
-    assert books.observe(seen, torch.tensor([True]), "nearest").spent.item() == 0
-    assert books.observe(seen, torch.tensor([False]), "nearest").spent.item() == 5
+    assert books.observe(seen, torch.tensor([True]), PLAIN).spent.item() == 0
+    assert books.observe(seen, torch.tensor([False]), PLAIN).spent.item() == 5
 
 
 def step(reward, cost, done, threshold=1.0):

@@ -258,3 +258,24 @@ def test_order_is_not_turned_where_it_would_say_nothing():
     for meaning in (same, plain):
         words = ["no", "lava", "after", "lava"]
         assert all(augmenter._other_order(words, meaning) == (words, meaning) for _ in range(50))
+
+
+def test_a_reader_that_rereads_says_the_same_of_a_sentence_whatever_is_read_beside_it():
+    cls = PluginHost().catalog.get("interpreter", "reader").cls
+    env = PluginHost().catalog.get("env", "hazardworld_grid").cls
+    spec = env(env.Config(eval_maps=1), rows=1, split="eval", seed=0).spec
+    torch.manual_seed(0)
+    once = cls(cls.Config(), spec).eval()
+    often = cls(cls.Config(readings=4), spec).eval()
+    often.load_state_dict(once.state_dict())
+    words, more = "No lava before water.", "Water is off limits, as I said, for all of the day and the night."
+    alone = often.encode([words])[0]
+    before = torch.random.get_rng_state()
+    beside = often.train().eval().encode([more, words])[1]
+    assert torch.equal(alone, beside)
+    assert torch.equal(before, torch.random.get_rng_state()), "what comes after must not depend on what was read"
+    assert not torch.allclose(alone, once.encode([words])[0], atol=1e-5)
+    for chances in often.slots.unpack(alone[None, :-3]).values():
+        assert torch.allclose(chances.sum(-1), torch.ones(1))
+    with pytest.raises(ValueError, match="layers"):
+        cls.Config(readings=4, layers=0)

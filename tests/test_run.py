@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from framework.config import load
+from framework.plugin_manager import PluginHost
 from framework.run import FAILED, OK, main
+from framework.stages import interpreter_key
 
 SMALL = """
 study: small
@@ -267,6 +269,16 @@ def test_a_learning_interpreter_is_trained_once_and_shared(study, capsys):
     for folder in cells().values():
         assert lines(folder)[-1]["reward"] > 0
     assert "2 done, 0 finished" in capsys.readouterr().out
+
+
+def test_settings_that_make_no_difference_to_stage_1_share_its_file(tmp_path):
+    file = tmp_path / "registry.yaml"
+    system = "env: hazardworld_grid, policy: random_walk, optimizer: fixed"
+    readers = {"once": "", "often": ", readings: 16", "longer": ", steps: 700"}
+    rows = [f"  {name}: {{{system}, interpreter: {{plugin: reader{more}}}}}\n" for name, more in readers.items()]
+    file.write_text("training: {batch: 1_000, steps: 1_000}\nexperiments:\n" + "".join(rows))
+    once, often, longer = (interpreter_key(run, PluginHost()) for run in load(file).runs)
+    assert once == often != longer
 
 
 def test_cells_that_grids_share_run_once():

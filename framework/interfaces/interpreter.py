@@ -49,6 +49,8 @@ class ConstraintInterpreter(nn.Module, Component, ABC):
     kind: ClassVar[Kind] = "interpreter"
     needs_labels: ClassVar[bool] = False
     """Declare True to get the truth in ``InterpreterInput.labels``. Anything else never sees it."""
+    not_for_learning: ClassVar[frozenset[str]] = frozenset()
+    """Settings that make no difference to stage 1, only to what is done with it: one trained file serves them all."""
 
     def __init__(self, config: Any, spec: EnvSpec) -> None:
         super().__init__()

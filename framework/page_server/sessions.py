@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from framework.errors import UserError
+from framework.ledger import Reckoning
 from framework.page_server.messages import Start
 from framework.page_server.shelf import Listed, Shelf
 from framework.page_server.walk import Walk
@@ -92,7 +93,7 @@ class Sessions:
             world = self._shelf.playground(listed, wish.sentences, wish.seed, layout, distances)
         except ValueError as error:
             raise UserError(str(error)) from None
-        return Walk(world, interpreter, policy, listed.run.cell.training.rounding, wish.seed, wish.greedy)
+        return Walk(world, interpreter, policy, Reckoning.of(listed.run.cell.training), wish.seed, wish.greedy)
 
     def _tidy(self) -> None:
         while len(self._open) >= MOST_SESSIONS:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from framework.agent import Agent
 from framework.errors import UserError
 from framework.interfaces import ConstraintInterpreter, InterpreterInput, Playground, PolicyNet
-from framework.ledger import Rounding
+from framework.ledger import Reckoning
 from framework.panel import Account
 from framework.player import Player
 from framework.seeding import generator
@@ -67,13 +67,13 @@ class Walk:
         world: Playground,
         interpreter: ConstraintInterpreter,
         policy: PolicyNet,
-        rounding: Rounding,
+        reckoning: Reckoning,
         seed: int,
         greedy: bool,
     ) -> None:
         self.world, self._greedy = world, greedy
         self.readings = [Reading.of(interpreter, s, world, k) for k, s in enumerate(world.sentences)]
-        self._player = Player(world, Agent(world, interpreter, policy, rounding))
+        self._player = Player(world, Agent(world, interpreter, policy, reckoning))
         self._stream = generator(seed, "play")
         height = len(world.board().rows)
         self._seen = np.full((height, height), UNSEEN)
