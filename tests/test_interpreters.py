@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from framework.walks import walk
 from hazardworld.constraint import ALL_CLASSES, CLASSES, ENTITIES, Constraint, forbidden, from_label
 from plugins.envs.hazardworld_grid import HazardWorldGrid, HazardWorldGridConfig
 from plugins.interpreters._augment import Augmenter
-from plugins.interpreters._evidence import Meaning, meanings
+from plugins.interpreters._evidence import LOOKS, Meaning, _looks, _settled, meanings
 from plugins.interpreters._meaning import AFTER, ALWAYS, BEFORE, Slots, expected_mask, scene_of
 from plugins.interpreters.naive_bayes import NaiveBayes
 from plugins.texts.probes import PROBES, apply
@@ -279,3 +280,25 @@ def test_a_reader_that_rereads_says_the_same_of_a_sentence_whatever_is_read_besi
         assert torch.allclose(chances.sum(-1), torch.ones(1))
     with pytest.raises(ValueError, match="layers"):
         cls.Config(readings=4, layers=0)
+
+
+def test_what_the_walks_leave_open_is_not_guessed():
+    """Hypotheses: always, before, before. Sentence 0 is settled by the walks, 1 by what others speak of, 2 never."""
+    order = [ALWAYS, BEFORE, BEFORE]
+    wrong = torch.tensor([[5.0, 0, 0], [0, 0, 0], [9, 3, 0]])
+    assert _settled(wrong, [0, 1, 2], order) == {0: 1, 1: 1}
+    assert _settled(wrong, [1, 2], order) == {1: 0, 2: 0}, "nothing is settled: the plainest"
+    plain = torch.tensor([[0.0, 0], [1, 0], [1, 0]])
+    assert _settled(plain, [0, 1], order) == {0: 0, 1: 0}, "nobody says 'before', so no doubt about 'always'"
+
+
+def test_a_few_looks_show_every_situation():
+    """Of 3,000 looks at each of two sentences one comes after something was met; it is among those that are taken."""
+    text = torch.arange(2).repeat_interleave(3_000).reshape(-1, 50)
+    visited = torch.zeros(*text.shape, 3, dtype=torch.bool)
+    visited[30, 7, 1] = visited[99, 0, 2] = True
+    walks = SimpleNamespace(text=text)
+    t, r = _looks(walks, visited, torch.Generator().manual_seed(0))
+    assert len(set(zip(t.tolist(), r.tolist(), strict=True))) == 2 * LOOKS
+    assert torch.bincount(text[t, r]).tolist() == [LOOKS, LOOKS]
+    assert {(30, 7), (99, 0)} <= set(zip(t.tolist(), r.tolist(), strict=True))
