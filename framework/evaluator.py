@@ -25,6 +25,7 @@ class Result:
     cost_in_sight: Tensor  # [E, K] the part of it that the true M_C showed before the move
     threshold: Tensor  # [E, K] true h_C
     kind: Tensor  # [E, K]
+    text: Tensor  # [E, K] which of the env's sentences
     length: Tensor  # [E]
     ceiling: Tensor  # [E] best reward possible without violation; NaN where unknown
     discounted_ceiling: Tensor  # [E] likewise, discounted
@@ -98,7 +99,8 @@ def evaluate(
                 "length": length,
             }
             done |= {"ceiling": ceiling, "discounted_ceiling": discounted_ceiling}
-            rule = {"threshold": before.threshold, "kind": before.kind}  # now's may be the next episode's already
+            # now's may be the next episode's already
+            rule = {"threshold": before.threshold, "kind": before.kind, "text": before.text}
             done |= rule | {"order": played * env.rows + torch.arange(env.rows)}
             columns.append({k: v[rows] for k, v in done.items()})
         played = played + now.done

@@ -24,6 +24,7 @@ h1 { font-size: 1.7rem; margin-bottom: .2rem; } h2 { font-size: 1.2rem; margin-t
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+td.prose { white-space: normal; text-align: left; min-width: 14rem; }
 th:first-child, td:first-child { text-align: left; } th { border-bottom: 2px solid var(--line); }
 figure { margin: 1rem 0; background: #ffffff; border-radius: .5rem; padding: .5rem; overflow-x: auto; }
 figure svg { max-width: 100%; height: auto; min-width: 34rem; }
@@ -33,6 +34,9 @@ figure svg { max-width: 100%; height: auto; min-width: 34rem; }
 details { margin-top: .6rem; } pre { font-size: .8rem; overflow-x: auto; }
 .note { color: var(--soft); font-size: .9rem; }
 """
+
+LONG = 45
+"""Characters from which on a cell of a table is prose, and wraps."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +67,12 @@ def write(file: Path, title: str, study: Study, runs: Path, parts: Sequence[Part
 def _table(rows: Sequence[Sequence[str]]) -> str:
     head, *body = rows
     top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    lines = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in body)
+    lines = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in body)
     return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table></div>'
+
+
+def _cell(text: str) -> str:
+    return f'<td class="prose">{escape(text)}</td>' if len(text) > LONG else f"<td>{escape(text)}</td>"
 
 
 def _films(films: Sequence[tuple[str, bytes]]) -> str:

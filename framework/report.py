@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from rich.console import Console
@@ -16,9 +17,12 @@ from rich.table import Table
 from rich.text import Text
 
 from framework import comparison, figures, gallery, latex, page
+from framework.broken import over_seeds
+from framework.cell import class_of
 from framework.checkpoint import sweep, write_bytes
 from framework.config import Study
 from framework.grid import GridCell
+from framework.interfaces import ConstraintInterpreter
 from framework.names import file_part
 from framework.outcomes import Scores, damaged, folders, scores
 from framework.stages import read_result, run_folder
@@ -27,6 +31,9 @@ from framework.stats import mean_interval
 COLUMNS = ("group", "system", "seeds", "reward", "reward_low", "reward_high", "violation", "violation_low",
            "violation_high", "violation_in_sight", "violation_rate", "length", "discounted_reward", "ceiling_share",
            "discounted_ceiling_share", "learning_violation")  # fmt: skip
+
+WORST = 5
+"""Broken sentences that are shown of each system."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +202,26 @@ def _acting(study: Study, runs: Path, exam: str | None, folder: Path, console: C
     for file, (heading, figure) in plots.items():
         if figure is not None:
             parts.append(page.Part(heading, figure=figures.store(figure, folder, file)))
-    return parts
+    return parts + _broken(study, runs, exam, folder / f"broken{name}")
+
+
+def _broken(study: Study, runs: Path, exam: str | None, file: Path) -> list[page.Part]:
+    """The sentences that each system broke most. Not of those that are told the truth: they misread none."""
+    heads = ("system", "sentence", "read as", "Δ_C with it", "share of all")
+    lines = []
+    for cell in study.cells:
+        if cast(type[ConstraintInterpreter], class_of(cell.cell.interpreter, study.host.catalog)).needs_labels:
+            continue
+        found = [read_result(folder) for run in cell.runs() for folder in folders(runs, run, exam)]
+        for row in over_seeds([result.get("broken", []) for result in found if result])[:WORST]:
+            told = (row["sentence"], row["read_as"] or "-", f"{row['violation']:.2f}", f"{row['share']:.0%}")
+            lines.append((cell.label, *told))
+    if not lines:
+        return []
+    _write_csv(Path(f"{file}.csv"), heads, [dict(zip(heads, line, strict=True)) for line in lines])
+    shown = [list(heads), *map(list, lines)]
+    write_bytes(Path(f"{file}.tex"), latex.tabular(shown).encode())
+    return [page.Part("Sentences broken most", table=shown)]
 
 
 def _comparisons(

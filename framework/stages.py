@@ -15,6 +15,7 @@ from torch import Tensor
 
 from framework import checkpoint
 from framework.agent import Agent
+from framework.broken import most_broken
 from framework.builder import System, build, build_env, build_interpreter
 from framework.cell import Cell, ExamSpec, RunSpec, class_of
 from framework.errors import Problem, UserError
@@ -205,11 +206,12 @@ def _train(run: RunSpec, runs: Path, host: PluginHost, log: RunLog, course: Cour
         freeze(system.interpreter, trained)
     checkpoint.save(folder / "policy.safetensors", system.policy.state_dict(), {"run": run.id})
     settings = run.cell.training.evaluation
-    result = _evaluate(run, run.cell, host, system, settings.episodes, settings.greedy)
+    result, broken = _evaluate(run, run.cell, host, system, settings.episodes, settings.greedy)
     checkpoint.save(folder / "evaluation.safetensors", result.tensors(), {"run": run.id})
     summary = result.summary() | trainer.regret() | {"seconds": time.perf_counter() - started}
     log.evaluate("evaluation", summary)
-    return {"id": run.id, "seed": run.seed, "summary": summary, "reading": _read(run, host, system)}
+    reading = _read(run, host, system)
+    return {"id": run.id, "seed": run.seed, "summary": summary, "reading": reading, "broken": broken}
 
 
 def _examine(run: RunSpec, exam: ExamSpec, runs: Path, host: PluginHost, log: RunLog, course: Course) -> dict[str, Any]:
@@ -231,11 +233,11 @@ def _examine(run: RunSpec, exam: ExamSpec, runs: Path, host: PluginHost, log: Ru
         regret = trainer.regret()
         checkpoint.save(there / "policy.safetensors", system.policy.state_dict(), {"run": run.id})
     system.env.close()
-    result = _evaluate(run, cell, host, system, exam.episodes, exam.greedy)
+    result, broken = _evaluate(run, cell, host, system, exam.episodes, exam.greedy)
     checkpoint.save(there / "evaluation.safetensors", result.tensors(), {"run": run.id})
     summary = result.summary() | regret | {"seconds": time.perf_counter() - started}
     log.evaluate(exam.name, summary)
-    return {"id": run.id, "seed": run.seed, "evaluation": exam.as_dict(), "summary": summary}
+    return {"id": run.id, "seed": run.seed, "evaluation": exam.as_dict(), "summary": summary, "broken": broken}
 
 
 @contextlib.contextmanager
@@ -267,11 +269,13 @@ def _read(run: RunSpec, host: PluginHost, system: System) -> dict[str, dict[str,
     return scores
 
 
-def _evaluate(run: RunSpec, cell: Cell, host: PluginHost, system: System, episodes: int, greedy: bool) -> Result:
-    """Stage 3 on the eval split: other maps, other sentences, the same interpreter and policy."""
+def _evaluate(
+    run: RunSpec, cell: Cell, host: PluginHost, system: System, episodes: int, greedy: bool
+) -> tuple[Result, list[dict[str, Any]]]:
+    """Stage 3 on the eval split: other maps, other sentences, the same interpreter and policy. And what it broke."""
     training = cell.training
     env = build_env(cell, run.seed, host.catalog, "eval")
     agent = Agent(env, system.interpreter, system.policy, Reckoning.of(training))
     result = evaluate(env, agent, episodes, training.gamma, generator(run.seed, "evaluation"), greedy)
     env.close()
-    return result
+    return result, most_broken(result, env.sentences, system.interpreter)
