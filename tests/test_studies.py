@@ -43,6 +43,10 @@ def test_a_study_scaled_down_runs_to_its_report(file, tmp_path, monkeypatch, cap
     raw["seeds"] = [0]
     raw["training"] = {"steps": 2_000, "batch": 1_000, "rows": 10, "interpreter": {"steps": 2_000, "iterations": 3}}
     raw["training"]["evaluation"] = {"episodes": 20, "reading_steps": 200}
+    for experiment in raw["experiments"].values():
+        (experiment.get("training") or {}).pop("interpreter", None)
+    for interpreter in ((raw.get("components") or {}).get("interpreters") or {}).values():
+        interpreter |= {"readings": 2} if interpreter.get("readings") else {}
     for group in (raw.get("ablations") or {}).values():
         group.pop("seeds", None)
     for exam in (raw.get("evaluations") or {}).values():
