@@ -24,7 +24,7 @@ h1 { font-size: 1.7rem; margin-bottom: .2rem; } h2 { font-size: 1.2rem; margin-t
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .88rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
-td.prose { white-space: normal; text-align: left; min-width: 14rem; }
+th.prose, td.prose { text-align: left; } td.prose { white-space: normal; min-width: 9rem; }
 th:first-child, td:first-child { text-align: left; } th { border-bottom: 2px solid var(--line); }
 figure { margin: 1rem 0; background: #ffffff; border-radius: .5rem; padding: .5rem; overflow-x: auto; }
 figure svg { max-width: 100%; height: auto; min-width: 34rem; }
@@ -35,9 +35,6 @@ details { margin-top: .6rem; } pre { font-size: .8rem; overflow-x: auto; }
 .note { color: var(--soft); font-size: .9rem; }
 """
 
-LONG = 45
-"""Characters from which on a cell of a table is prose, and wraps."""
-
 
 @dataclass(frozen=True)
 class Part:
@@ -45,6 +42,8 @@ class Part:
 
     heading: str
     table: list[list[str]] = field(default_factory=list)
+    prose: Sequence[int] = ()
+    """Columns of the table that hold sentences, not figures."""
     figure: str = ""
     films: Sequence[tuple[str, bytes]] = ()
     """Caption and GIF."""
@@ -55,7 +54,7 @@ def write(file: Path, title: str, study: Study, runs: Path, parts: Sequence[Part
     notes = [f'<p class="note">{escape(note)}</p>' for note in _notes(study, runs)]
     for part in parts:
         body.append(f"<h2>{escape(part.heading)}</h2>")
-        body += [_table(part.table)] if part.table else []
+        body += [_table(part.table, part.prose)] if part.table else []
         body += [f"<figure>{_inline(part.figure)}</figure>"] if part.figure else []
         body += [_films(part.films)] if part.films else []
     body += ["<h2>How it was made</h2>", *notes, *_settings(study, runs)]
@@ -64,15 +63,16 @@ def write(file: Path, title: str, study: Study, runs: Path, parts: Sequence[Part
     write_bytes(file, (page + f"<body>{''.join(body)}</body></html>\n").encode())
 
 
-def _table(rows: Sequence[Sequence[str]]) -> str:
+def _table(rows: Sequence[Sequence[str]], prose: Sequence[int]) -> str:
     head, *body = rows
-    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    lines = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in body)
+    top = "".join(_cell("th", i in prose, cell) for i, cell in enumerate(head))
+    lines = "".join(f"<tr>{''.join(_cell('td', i in prose, cell) for i, cell in enumerate(row))}</tr>" for row in body)
     return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table></div>'
 
 
-def _cell(text: str) -> str:
-    return f'<td class="prose">{escape(text)}</td>' if len(text) > LONG else f"<td>{escape(text)}</td>"
+def _cell(tag: str, prose: bool, text: str) -> str:
+    kind = ' class="prose"' if prose else ""
+    return f"<{tag}{kind}>{escape(text)}</{tag}>"
 
 
 def _films(films: Sequence[tuple[str, bytes]]) -> str:

@@ -22,7 +22,7 @@ from framework.cell import class_of
 from framework.checkpoint import sweep, write_bytes
 from framework.config import Study
 from framework.grid import GridCell
-from framework.interfaces import ConstraintInterpreter
+from framework.interfaces import ConstraintInterpreter, SafeOptimizer
 from framework.names import file_part
 from framework.outcomes import Scores, damaged, folders, scores
 from framework.stages import read_result, run_folder
@@ -206,11 +206,13 @@ def _acting(study: Study, runs: Path, exam: str | None, folder: Path, console: C
 
 
 def _broken(study: Study, runs: Path, exam: str | None, file: Path) -> list[page.Part]:
-    """The sentences that each system broke most. Not of those that are told the truth: they misread none."""
+    """The sentences that each system broke most. Not of those that are told the truth or learn nothing."""
     heads = ("system", "sentence", "read as", "Δ_C with it", "share of all")
     lines = []
     for cell in study.cells:
-        if cast(type[ConstraintInterpreter], class_of(cell.cell.interpreter, study.host.catalog)).needs_labels:
+        interpreter = cast(type[ConstraintInterpreter], class_of(cell.cell.interpreter, study.host.catalog))
+        optimizer = cast(type[SafeOptimizer], class_of(cell.cell.optimizer, study.host.catalog))
+        if interpreter.needs_labels or not optimizer.learns:
             continue
         found = [read_result(folder) for run in cell.runs() for folder in folders(runs, run, exam)]
         for row in over_seeds([result.get("broken", []) for result in found if result])[:WORST]:
@@ -221,7 +223,7 @@ def _broken(study: Study, runs: Path, exam: str | None, file: Path) -> list[page
     _write_csv(Path(f"{file}.csv"), heads, [dict(zip(heads, line, strict=True)) for line in lines])
     shown = [list(heads), *map(list, lines)]
     write_bytes(Path(f"{file}.tex"), latex.tabular(shown).encode())
-    return [page.Part("Sentences broken most", table=shown)]
+    return [page.Part("Sentences broken most", table=shown, prose=(1, 2))]
 
 
 def _comparisons(

@@ -127,7 +127,7 @@ def test_a_study_leaves_tables_figures_and_a_page(tmp_path, monkeypatch, capsys)
     assert main(["registry.yaml", "--workers", "1"]) == OK, capsys.readouterr().out
     folder = Path("runs/page")
     names = {file.name for file in folder.iterdir()}
-    tables = ("acting", "against", "broken", "by-budget-violation", "by-budget-reward")
+    tables = ("acting", "against", "by-budget-violation", "by-budget-reward")
     assert names == {"report.html"} | {f"{table}.{kind}" for table in tables for kind in ("csv", "tex")} | {
         f"{figure}.{kind}" for figure in ("bars", "curves", "deltas") for kind in ("png", "svg")
     }
@@ -251,7 +251,7 @@ def test_the_page_shows_the_sentences_that_were_broken_and_escapes_them(tmp_path
     text = REGISTRY.replace("interpreter: oracle", "interpreter: none")
     Path("registry.yaml").write_text(text)
     assert main(["registry.yaml", "--workers", "1"]) == OK
-    for file in Path("runs/cells").glob("*/result.json"):
+    for file in sorted(Path("runs/cells").glob("*/result.json"), key=lambda file: "random_walk" not in str(file)):
         result = json.loads(file.read_text())
         assert result["broken"], "a walk that reads nothing breaks something"
         assert all(row["violation"] > 0 and row["read_as"] is None for row in result["broken"])
@@ -263,5 +263,7 @@ def test_the_page_shows_the_sentences_that_were_broken_and_escapes_them(tmp_path
     assert "Sentences broken most" in page
     assert '<td class="prose">&lt;i&gt;Stay&lt;/i&gt; out' in page and "no &lt;/td&gt; water" in page
     rows = list(csv.DictReader(io.StringIO(Path("runs/page/broken.csv").read_text())))
-    assert {row["system"] for row in rows} == {"heed & co", "random <walk>", "inputs/heed & co", "inputs/no mask"}
+    assert {row["system"] for row in rows} == {"heed & co", "inputs/heed & co", "inputs/no mask"}, (
+        "a walk reads nothing"
+    )
     assert max(sum(row["system"] == name for row in rows) for name in {row["system"] for row in rows}) <= 5
