@@ -78,7 +78,9 @@ class ExamSpec:
     @property
     def key(self) -> str:
         """Its folder's name. The same evaluation under another name is the same evaluation."""
-        return _digest({k: v for k, v in self.as_dict().items() if k != "name"} | {"env": self.env.identity()})
+        settings = {k: v for k, v in self.as_dict().items() if k != "name"} | {"env": self.env.identity()}
+        # Fine-tuning used to play the maps of the evaluation itself: such results are not to be found again.
+        return _digest(settings | ({"finetuned_on": "other maps"} if self.finetune else {}))
 
 
 @dataclass(frozen=True)

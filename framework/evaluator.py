@@ -21,6 +21,7 @@ class Result:
 
     reward: Tensor  # [E]
     discounted: Tensor  # [E] discounted reward
+    safe_reward: Tensor  # [E] reward before the first move that violates: what it brings if it is stopped there
     cost: Tensor  # [E, K] true
     cost_in_sight: Tensor  # [E, K] the part of it that the true M_C showed before the move
     threshold: Tensor  # [E, K] true h_C
@@ -44,14 +45,18 @@ class Result:
         return {f.name: getattr(self, f.name).contiguous() for f in dataclasses.fields(self)}
 
     def summary(self) -> dict[str, float]:
-        """Means over episodes; reward and violation with a 95 % interval over episodes."""
+        """Means over episodes; the first three with a 95 % interval over episodes."""
         low, high = mean_interval(self.reward.numpy())
+        safe_low, safe_high = mean_interval(self.safe_reward.numpy())
         violation_low, violation_high = mean_interval(self.violation.numpy())
         return {
             "episodes": float(len(self.reward)),
             "reward": float(self.reward.mean()),
             "reward_low": low,
             "reward_high": high,
+            "safe_reward": float(self.safe_reward.mean()),
+            "safe_reward_low": safe_low,
+            "safe_reward_high": safe_high,
             "discounted_reward": float(self.discounted.mean()),
             "violation": float(self.violation.mean()),
             "violation_low": violation_low,
@@ -75,7 +80,7 @@ def evaluate(
     columns: list[dict[str, Tensor]] = []
     now = env.reset()
     inputs, mind = agent.perceive(now, agent.fresh_mind(), agent.no_action(), labels_for(agent.interpreter, env))
-    reward, discounted, length = (torch.zeros(env.rows) for _ in range(3))
+    reward, discounted, safe_reward, length = (torch.zeros(env.rows) for _ in range(4))
     cost, in_sight = (torch.zeros(env.rows, env.spec.constraints) for _ in range(2))
     truth = _truth(Ledger.empty(env.rows, env.spec.constraints, env.spec.cells), env, now)
     ceiling, discounted_ceiling = _ceiling(env, 1.0), _ceiling(env, gamma)
@@ -87,6 +92,8 @@ def evaluate(
         reward = reward + now.reward * moves
         discounted = discounted + gamma**length * now.reward * moves
         cost = cost + now.cost * moves[:, None]
+        kept = (cost <= before.threshold).all(-1)  # so far, this move included
+        safe_reward = safe_reward + now.reward * (moves & kept)
         in_sight = in_sight + torch.minimum(truth.charge(now.touched).cost, now.cost) * moves[:, None]
         length = length + moves
         rows = now.done & (played < quota)
@@ -94,6 +101,7 @@ def evaluate(
             done = {
                 "reward": reward,
                 "discounted": discounted,
+                "safe_reward": safe_reward,
                 "cost": cost,
                 "cost_in_sight": in_sight,
                 "length": length,
@@ -105,7 +113,7 @@ def evaluate(
             columns.append({k: v[rows] for k, v in done.items()})
         played = played + now.done
         keep = ~now.done
-        reward, discounted, length = reward * keep, discounted * keep, length * keep
+        reward, discounted, safe_reward, length = (x * keep for x in (reward, discounted, safe_reward, length))
         cost, in_sight = cost * keep[:, None], in_sight * keep[:, None]
         if bool(now.episode_start.any()):
             ceiling = torch.where(now.episode_start, _ceiling(env, 1.0), ceiling)

@@ -28,8 +28,8 @@ from framework.outcomes import Scores, damaged, folders, scores
 from framework.stages import read_result, run_folder
 from framework.stats import mean_interval
 
-COLUMNS = ("group", "system", "seeds", "reward", "reward_low", "reward_high", "violation", "violation_low",
-           "violation_high", "violation_in_sight", "violation_rate", "length", "discounted_reward", "ceiling_share",
+COLUMNS = ("group", "system", "seeds", "reward", "reward_low", "reward_high", "safe_reward", "safe_reward_low",
+           "safe_reward_high", "violation", "violation_low", "violation_high", "violation_in_sight", "violation_rate", "length", "discounted_reward", "ceiling_share",
            "discounted_ceiling_share", "learning_violation")  # fmt: skip
 
 WORST = 5
@@ -60,8 +60,8 @@ def _over_seeds(summaries: Sequence[dict[str, float]]) -> dict[str, float]:
     """Means over seeds. The interval is over seeds; with a single seed, over its episodes."""
     values = {name: float(np.mean([_number(s.get(name)) for s in summaries])) for name in summaries[0]}
     if len(summaries) > 1:
-        for name in ("reward", "violation"):
-            low, high = mean_interval(np.array([_number(s[name]) for s in summaries]))
+        for name in ("reward", "safe_reward", "violation"):
+            low, high = mean_interval(np.array([_number(s.get(name)) for s in summaries]))
             values |= {f"{name}_low": low, f"{name}_high": high}
     return values
 
@@ -77,7 +77,15 @@ def table(title: str, made: Sequence[Row]) -> Table:
     )
     out.add_column("system")
     unseen = any(v["violation"] - v.get("violation_in_sight", v["violation"]) > 0.005 for v in (r.values for r in made))
-    heads = ["reward", "violations Δ_C", *(["in sight"] if unseen else []), "while learning", "violating", "steps"]
+    heads = [
+        "reward",
+        "safe reward",
+        "violations Δ_C",
+        *(["in sight"] if unseen else []),
+        "while learning",
+        "violating",
+        "steps",
+    ]
     for head in (*heads, "of ceiling", "discounted", "seeds"):
         out.add_column(head, justify="right")
     group = ""
@@ -92,8 +100,7 @@ def table(title: str, made: Sequence[Row]) -> Table:
         shares = [v.get(name, math.nan) for name in ("ceiling_share", "discounted_ceiling_share")]
         out.add_row(
             escape(row.cell.name) + (" *" if row.cell.baseline else ""),
-            f"{v['reward']:.2f} [{v['reward_low']:.2f}, {v['reward_high']:.2f}]",
-            f"{v['violation']:.2f} [{v['violation_low']:.2f}, {v['violation_high']:.2f}]",
+            *(_with_interval(v, name) for name in ("reward", "safe_reward", "violation")),
             *([f"{v.get('violation_in_sight', math.nan):.2f}"] if unseen else []),
             f"{v['learning_violation']:.2f}" if not math.isnan(v.get("learning_violation", math.nan)) else "-",
             f"{v['violation_rate']:.0%}",
@@ -102,6 +109,12 @@ def table(title: str, made: Sequence[Row]) -> Table:
             str(row.seeds),
         )
     return out
+
+
+def _with_interval(values: Mapping[str, float], name: str) -> str:
+    """A dash for runs of a version that did not measure it yet."""
+    middle, low, high = (values.get(f"{name}{end}", math.nan) for end in ("", "_low", "_high"))
+    return "-" if math.isnan(middle) else f"{middle:.2f} [{low:.2f}, {high:.2f}]"
 
 
 READING = (

@@ -17,7 +17,7 @@ from framework import checkpoint
 from framework.agent import Agent
 from framework.broken import most_broken
 from framework.builder import System, build, build_env, build_interpreter
-from framework.cell import Cell, ExamSpec, RunSpec, class_of
+from framework.cell import Cell, ExamSpec, Part, RunSpec, class_of
 from framework.errors import Problem, UserError
 from framework.evaluator import Result, evaluate
 from framework.hookspecs import RunInfo
@@ -218,7 +218,9 @@ def _examine(run: RunSpec, exam: ExamSpec, runs: Path, host: PluginHost, log: Ru
     """Stage 3 in another env: the trained policy, fine-tuned there if the evaluation says so, the same interpreter."""
     folder, there, started = run_folder(runs, run), exam_folder(runs, run, exam), time.perf_counter()
     cell = dataclasses.replace(run.cell, env=exam.env)
-    system = build(cell, run.seed, host.catalog, "eval")
+    seed = derive(run.seed, "finetune", exam.key)
+    # Not on the maps that it is examined on; all weights are loaded, so the seed matters to the env alone.
+    system = build(dataclasses.replace(cell, env=_other_maps(exam.env, host)), seed, host.catalog, "eval")
     freeze(system.interpreter, interpreter_file(runs, run, host))
     weights, _ = checkpoint.load(folder / "policy.safetensors")
     system.policy.load_state_dict(weights)
@@ -227,7 +229,6 @@ def _examine(run: RunSpec, exam: ExamSpec, runs: Path, host: PluginHost, log: Ru
         if exam.soften < 1:
             system.policy.soften(exam.soften)
         training = dataclasses.replace(cell.training, steps=exam.finetune)
-        seed = derive(run.seed, "finetune", exam.key)
         trainer = Trainer(system, training, seed, lambda step, m: log.update("finetune", step, m), saver=course.saver)
         course.finish(trainer)
         regret = trainer.regret()
@@ -238,6 +239,11 @@ def _examine(run: RunSpec, exam: ExamSpec, runs: Path, host: PluginHost, log: Ru
     summary = result.summary() | regret | {"seconds": time.perf_counter() - started}
     log.evaluate(exam.name, summary)
     return {"id": run.id, "seed": run.seed, "evaluation": exam.as_dict(), "summary": summary, "broken": broken}
+
+
+def _other_maps(env: Part, host: PluginHost) -> Part:
+    cls = cast(type[ConstraintEnv], class_of(env, host.catalog))
+    return dataclasses.replace(env, config=cls.other_maps(env.config))
 
 
 @contextlib.contextmanager

@@ -216,7 +216,8 @@ def test_impatience_asks_for_more_while_the_constraint_is_broken(name):
     first, second = calm.update(broken), hasty.update(broken)
     assert (first["urgency"], second["urgency"]) == (1, 2)
     assert second["promised_cost"] <= first["promised_cost"]
-    assert second["promised_cost"] <= -2 * 0.02 / broken.episode_length + 1e-9
+    asked = -2 * 0.02 / broken.episode_length
+    assert second["promised_cost"] <= asked * (1 - 1e-3), "as far as conjugate gradient has solved for it"
     assert [hasty.before(broken)["urgency"] for _ in range(3)] == [4, 8, 8]
     again = made(name, policies[1], impatience=1.0, most_urgency=8)
     again.load_state_dict(hasty.state_dict())

@@ -229,7 +229,7 @@ def test_the_sentences_that_account_for_the_violations():
     cost = torch.tensor([[3.0, 0], [5, 1], [2, 0], [0, 0]])
     text = torch.tensor([[2, 1], [2, 1], [0, 1], [0, 2]])
     nothing = torch.zeros(4)
-    result = Result(nothing, nothing, cost, cost, torch.ones(4, 2), text, text, nothing, nothing, nothing)
+    result = Result(nothing, nothing, nothing, cost, cost, torch.ones(4, 2), text, text, nothing, nothing, nothing)
     interpreter = SimpleNamespace(explain=lambda sentence: SimpleNamespace(text=sentence.upper()))
     assert most_broken(result, ["a", "b", "c"], interpreter) == [
         {"sentence": "c", "read_as": "C", "episodes": 3, "violation": 2.0, "share": pytest.approx(6 / 7)},

@@ -75,6 +75,12 @@ class ConstraintEnv(Component, ABC):
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Undo of ``state_dict``."""
 
+    @classmethod
+    def other_maps(cls, config: Any) -> Any:
+        """Settings for other maps of the same sort. Fine-tuning plays there, so that an evaluation is on maps that the
+        agent has never met. The default changes nothing: right for worlds that the seed draws."""
+        return config
+
     def ceiling(self, gamma: float = 1.0) -> Tensor | None:
         """[N]: best return of each row's present episode with no violation, for one who knows the map; None if unknown.
 

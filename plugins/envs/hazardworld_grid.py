@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,6 +122,10 @@ class HazardWorldGrid(ConstraintEnv):
     @property
     def sentences(self) -> tuple[str, ...]:
         return self._table.sentences
+
+    @classmethod
+    def other_maps(cls, config: Any) -> Any:
+        return dataclasses.replace(config, map_seed=config.map_seed + 1)
 
     def reset(self) -> Timestep:
         return self._show(self._engine.reset())

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -108,6 +109,10 @@ class HazardWorldRobot(ConstraintEnv):
     @property
     def sentences(self) -> tuple[str, ...]:
         return self._table.sentences
+
+    @classmethod
+    def other_maps(cls, config: Any) -> Any:
+        return dataclasses.replace(config, map_seed=config.map_seed + 1)
 
     def reset(self) -> Timestep:
         return self._show(self._worlds.reset())

@@ -5,8 +5,9 @@ As in the adapter there is one cell, and it *is* the cost: ``touched[n, 0]`` is 
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -93,6 +94,10 @@ class SafetyPoint(ConstraintEnv):
     @property
     def sentences(self) -> tuple[str, ...]:
         return (f"Keep the total cost at or below {self.config.limit}.",)
+
+    @classmethod
+    def other_maps(cls, config: Any) -> Any:
+        return dataclasses.replace(config, map_seed=config.map_seed + 1)
 
     def reset(self) -> Timestep:
         return self._show(self._worlds.reset())

@@ -49,6 +49,7 @@ class UrgentOptimizer(NaturalOptimizer):
     """Base of cpo and pcpo. ``ask`` turns the problem at hand into the one to solve."""
 
     config: UrgentConfig
+    solves_for_cost = True
 
     def __init__(self, config: UrgentConfig, policy: PolicyNet) -> None:
         super().__init__(config, policy)
