@@ -6,6 +6,7 @@ of a system in it is the mean of one seed's episodes.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -63,7 +64,7 @@ def against(title: str, found: Sequence[Scores]) -> Table | None:
         if s is first:
             cells += ["-", "-"]
         else:
-            shared = [task for task in s.tasks if task in first.tasks]
+            shared = [task for task in s.tasks if _everywhere(s, task) and _everywhere(first, task)]
             better = (_of(first, "reward", shared), _of(s, "reward", shared))
             safer = (-_of(first, "violation", shared), -_of(s, "violation", shared))
             cells += [_triple(*probability_of_improvement(*pair)) for pair in (better, safer)]
@@ -72,8 +73,13 @@ def against(title: str, found: Sequence[Scores]) -> Table | None:
 
 
 def _place(s: Scores) -> str:
-    """Systems are compared with those in the same env: "polco on lava" with "cf on lava"."""
-    return s.cell.name.partition(" on ")[2]
+    """Systems are compared with those in the same env, whatever their names say."""
+    return json.dumps(s.cell.cell.env.identity(), sort_keys=True, default=str)
+
+
+def _everywhere(s: Scores, task: Task) -> bool:
+    """Whether the task came up in every seed of this system: what is not known is neither won nor lost."""
+    return task in s.tasks and not bool(np.isnan(s.reward[:, s.tasks.index(task)]).any())
 
 
 def _of(s: Scores, what: str, tasks: Sequence[Task]) -> Array:

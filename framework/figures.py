@@ -20,7 +20,6 @@ from framework.config import Study
 from framework.grid import GridCell
 from framework.outcomes import Array, Scores, Task, history, scores, walk_violations
 from framework.stages import run_folder
-from framework.stats import mean_interval
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
@@ -98,11 +97,10 @@ def _draw_bars(
     known = [(x, system.tasks.index(task)) for x, task in zip(at, tasks, strict=True) if task in system.tasks]
     places, columns = [x for x, _ in known], [column for _, column in known]
     values = getattr(system, what)[:, columns]
-    ends = np.array([mean_interval(v[~np.isnan(v)]) for v in values.T])
     shade, pattern = colours(0.3 + 0.6 * (look + 1) / of), PATTERNS[look % len(PATTERNS)]
     means = np.nanmean(values, axis=0)
     axis.bar(places, means, wide, color=shade, edgecolor="white", hatch=pattern, label=_system(system.cell))
-    axis.vlines(places, ends[:, 0], ends[:, 1], color="black", linewidth=1)
+    axis.vlines(places, np.nanmin(values, axis=0), np.nanmax(values, axis=0), color="black", linewidth=1)
 
 
 def curves(study: Study, runs: Path) -> Figure | None:
@@ -178,9 +176,8 @@ def deltas(study: Study, runs: Path, exam: str | None = None) -> Figure | None:
     for axis, what, colours in zip(axes, ("reward", "violation"), (GREENS, BLUES), strict=True):
         for i, (_, system, base) in enumerate(lines):
             difference = _differences(getattr(system, what), getattr(base, what))
-            low, high = mean_interval(difference)
             axis.barh(i, difference.mean(), color=colours(0.6))
-            axis.hlines(i, low, high, color="black", linewidth=1)
+            axis.hlines(i, difference.min(), difference.max(), color="black", linewidth=1)
         axis.axvline(0, color="black", linewidth=0.8)
         axis.set_title({"reward": "change in reward", "violation": r"change in violations $\Delta_C$"}[what])
     axes[0].set_yticks(range(len(lines)), [name for name, _, _ in lines])

@@ -90,7 +90,10 @@ def _inline(svg: str) -> str:
 
 def _notes(study: Study, runs: Path) -> list[str]:
     """What a reader must know before they trust a number."""
-    notes = ["Intervals are 95 %, by bootstrap over seeds; with one seed, over its episodes."]
+    notes = [
+        "Intervals are 95 %, over seeds (Student's; ten seeds and more: bootstrap); with one seed, over its episodes. "
+        "Lines and bands in figures go from the lowest seed to the highest."
+    ]
     few = [cell.label for cell in study.cells if len(cell.seeds) < 2]
     if few:
         notes.append(f"One seed only, so nothing is known of the spread between seeds: {', '.join(few)}.")

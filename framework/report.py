@@ -29,7 +29,8 @@ from framework.stages import read_result, run_folder
 from framework.stats import mean_interval
 
 COLUMNS = ("group", "system", "seeds", "reward", "reward_low", "reward_high", "safe_reward", "safe_reward_low",
-           "safe_reward_high", "violation", "violation_low", "violation_high", "violation_in_sight", "violation_rate", "length", "discounted_reward", "ceiling_share",
+           "safe_reward_high", "violation", "violation_low", "violation_high", "violation_in_sight",
+           "violation_rate", "length", "discounted_reward", "ceiling_share",
            "discounted_ceiling_share", "learning_violation")  # fmt: skip
 
 WORST = 5

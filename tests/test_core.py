@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -16,7 +17,7 @@ from framework.plugin_manager import PluginHost
 from framework.rollout import Collector
 from framework.schema import Training
 from framework.seeding import derive
-from framework.stats import iqm, mean_interval
+from framework.stats import STUDENT, iqm, mean_interval
 from framework.tally import Tally
 from plugins.envs.ford import Config as FordConfig
 from plugins.envs.ford import Ford
@@ -201,6 +202,20 @@ def test_statistics():
     low, high = mean_interval(torch.randn(400, generator=torch.Generator().manual_seed(0)).numpy())
     assert low < 0 < high
     assert high - low == pytest.approx(4 * 1.0 / 400**0.5, rel=0.15)
+    assert mean_interval(np.array([3.0])) == (3, 3)
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5, 9, 12])
+def test_an_interval_over_seeds_holds_the_mean_as_often_as_it_says(seeds):
+    draws = np.random.default_rng(seeds).normal(size=(400, seeds))
+    held = np.mean([low <= 0 <= high for low, high in map(mean_interval, draws)])
+    assert held > (0.92 if seeds < 10 else 0.86), "the bootstrap is a little narrow still at twelve"
+
+
+def test_student_quantiles():
+    from scipy.stats import t
+
+    assert pytest.approx([t.ppf(0.975, df) for df in range(1, 9)], abs=5e-4) == STUDENT
 
 
 def test_evaluation_does_not_favour_short_episodes():
@@ -225,6 +240,41 @@ def test_evaluation_does_not_favour_short_episodes():
     lengths = [evaluate(world, agent, n, 0.99, stream).length.mean().item() for n in (640, 600)]
     assert abs(lengths[0] - lengths[1]) < 0.6
     assert 11 < lengths[0] < 14
+
+
+def test_safe_reward_is_what_came_before_the_first_violation():
+    """Against the steps themselves, gone through one by one. Two constraints: either can be the first to break."""
+    from framework.evaluator import evaluate
+    from plugins.envs.hazardworld_grid import HazardWorldGrid, HazardWorldGridConfig
+    from plugins.interpreters.oracle import Oracle
+    from plugins.policies.random_walk import RandomWalk
+
+    steps = []
+
+    class Recorded(HazardWorldGrid):
+        def step(self, actions):
+            steps.append(now := super().step(actions))
+            return now
+
+    config = HazardWorldGridConfig(constraints=2, eval_maps=30, reward=(1.0, 2.0, -3.0))
+    world = Recorded(config, rows=6, split="eval", seed=0)
+    agent = Agent(world, Oracle(None, world.spec), RandomWalk(None, world.spec))
+    found = evaluate(world, agent, 12, 0.99, torch.Generator().manual_seed(0))
+    expected = []
+    for row in range(6):
+        safe, cost, broken, played = 0.0, torch.zeros(2), False, 0
+        for now in steps:
+            cost = cost + now.cost[row]
+            broken = broken or bool((cost > now.threshold[row]).any())
+            safe += 0.0 if broken else float(now.reward[row])
+            if bool(now.done[row]) and played < 2:
+                expected.append((played * 6 + row, safe))
+                safe, cost, broken, played = 0.0, torch.zeros(2), False, played + 1
+    assert found.safe_reward.tolist() == [safe for _, safe in sorted(expected)]
+    assert found.summary()["safe_reward"] == pytest.approx(found.safe_reward.mean().item())
+    kept = found.violation == 0
+    assert torch.equal(found.safe_reward[kept], found.reward[kept])
+    assert not torch.equal(found.safe_reward, found.reward)
 
 
 @pytest.mark.parametrize(

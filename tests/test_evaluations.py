@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 
-from framework import checkpoint
+from framework import builder, checkpoint, stages
+from framework.config import load
+from framework.plugin_manager import PluginHost
 from framework.run import MISTAKE, OK, main
 
 REGISTRY = """
@@ -153,3 +157,46 @@ def test_fine_tuning_starts_from_a_softened_policy(run):
         entropy[json.loads(file.read_text())["evaluation"]["name"]] = first["entropy"]
     assert entropy["open"] > 1.36  # log 4 is 1.386, less one step of the trust region
     assert entropy["sure"] < entropy["open"] - 0.005
+
+
+@pytest.mark.parametrize("plugin", ["hazardworld_grid", "lavawall", "hazardworld_robot", "safety_point"])
+def test_fine_tuning_plays_other_maps_than_the_evaluation(plugin):
+    """An agent must not be examined on what it was fine-tuned with."""
+    catalog = PluginHost().catalog
+    cls = catalog.get("env", plugin).cls
+    settings = cls.Config()
+    other = cls.other_maps(settings)
+    assert dataclasses.replace(other, map_seed=settings.map_seed) == settings, "nothing else differs"
+    worlds = [
+        cls(dataclasses.replace(config, eval_maps=20), rows=20, split="eval", seed=0) for config in (settings, other)
+    ]
+    first, second = (world.reset().obs.flatten(1) for world in worlds)
+    alike = (first[:, None] == second[None]).all(-1).any(-1).float().mean()
+    assert alike < (0.5 if plugin == "lavawall" else 0.01), "of a lava wall little is in view at first"
+
+
+def test_a_run_is_fine_tuned_on_those_maps_and_examined_on_its_own(run, monkeypatch):
+    built = []
+    original = stages.build_env
+
+    def recorded(module):
+        make = module.build_env
+
+        def build_env(cell, *words, **named):
+            built.append((cell.env.config.reward, cell.env.config.map_seed))
+            return make(cell, *words, **named)
+
+        monkeypatch.setattr(module, "build_env", build_env)
+
+    Path("registry.yaml").write_text(REGISTRY + EXAMS)
+    study = load(Path("registry.yaml"), [])
+    (polco,) = (spec for spec in study.runs if "polco" in spec.labels)
+    recorded(builder)  # what ``build`` makes: for training, and for fine-tuning
+    monkeypatch.setattr(stages, "build_env", original)
+    stages.run_cell(polco, Path("runs"), study.host)
+    assert ("transfer", 1) in built and ("transfer", 0) not in built
+    built.clear()
+    recorded(stages)  # what evaluations make
+    shutil.rmtree("runs")
+    stages.run_cell(polco, Path("runs"), study.host)
+    assert ("transfer", 0) in built

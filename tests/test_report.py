@@ -20,8 +20,11 @@ from scipy.stats import mannwhitneyu, trim_mean
 
 from framework import checkpoint, gallery, latex, outcomes, stats
 from framework.broken import most_broken, over_seeds
+from framework.comparison import against
 from framework.config import load
 from framework.evaluator import Result
+from framework.outcomes import Scores
+from framework.report import plain
 from framework.run import MISTAKE, OK, main
 
 REGISTRY = """
@@ -65,6 +68,23 @@ def test_probability_of_improvement_is_the_u_statistic():
     assert middle == pytest.approx(np.mean(expected))
     assert low < middle < high
     assert stats.probability_of_improvement(ours, ours)[0] == pytest.approx(0.5)
+
+
+def test_systems_are_compared_with_those_of_their_own_env_and_what_is_not_known_is_no_loss():
+    def scored(name, reward, env):
+        cell = SimpleNamespace(name=name, group="experiments", cell=SimpleNamespace(env=SimpleNamespace(identity=env)))
+        values = np.array(reward)
+        return Scores(cell, (("budgetary", 0), ("budgetary", 1)), values, np.zeros_like(values))
+
+    def here():
+        return {"plugin": "ford"}
+
+    ours = scored("ours on land", [[2.0, np.nan], [3.0, 4.0]], here)
+    theirs = scored("theirs on water", [[1.0, 1.0], [1.0, 1.0]], here)
+    elsewhere = scored("stranger on land", [[9.0, 9.0], [9.0, 9.0]], lambda: {"plugin": "grid"})
+    rows = {row[0]: row for row in plain(against("who", [ours, theirs, elsewhere]))}
+    assert rows["theirs on water"][3] == "1.00 [1.00, 1.00]", "won wherever it is known"
+    assert rows["stranger on land"][3] == "-"
 
 
 def test_latex_escapes_what_latex_would_stumble_over():
