@@ -164,6 +164,32 @@ def test_the_split_budget_shows_the_last_free_entry_where_the_papers_hides_it():
     assert not torch.equal(shifted[0], shifted[1])
 
 
+def two_constraints(env):
+    """One row: cell 0 is forbidden twice (one entry left under the tighter budget), cell 1 once (none left)."""
+    blank = PolicyInput.blank(env.spec, 1)
+    mask, budget = torch.zeros(2, *env.spec.cells).flatten(1)
+    mask[:2] = torch.tensor([2.0, 1.0])
+    budget[:2] = torch.tensor([-1.0, 0.0])
+    return dataclasses.replace(blank, mask=mask.view_as(blank.mask), budget=budget.view_as(blank.mask))
+
+
+def test_the_shifted_budget_is_shifted_by_one_however_many_sentences_forbid_a_cell():
+    env = world(constraints=2)
+    sight = Sight(env.spec, Uses(mask=False, threshold=False), "none", "shifted", hazards=False, image=False)
+    seen, _ = sight.look(two_constraints(env), ())
+    plane = seen[0, -49:]
+    assert plane.tolist() == [0.0, 1.0, *[0.0] * 47]
+
+
+def test_the_budget_of_mlp_is_shifted_by_one_however_many_sentences_forbid_a_cell():
+    cls = CATALOG.get("env", "ford").cls
+    env = cls(cls.Config(), rows=1, split="train", seed=0)
+    net = policy("mlp", env.spec, uses=Uses(mask=False, threshold=False))
+    cells = env.spec.cells[0] * env.spec.cells[1]
+    column = net._features(two_constraints(env))[0, -cells:]
+    assert column.tolist() == pytest.approx([0.0, np.tanh(1.0), *[0.0] * (cells - 2)])
+
+
 def test_without_hazards_the_policy_is_the_same_for_lava_and_water():
     env = world()
     lava, water, _ = env.spec.entity_codes

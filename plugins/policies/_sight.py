@@ -71,7 +71,8 @@ class Sight:
                 planes.append(((mask > 0) & (balance >= 0)).float())
                 planes.append(balance.clamp(max=0) / -max(1, self.spec.max_threshold))
             else:
-                planes.append(balance + mask if self.budget == "shifted" else balance)
+                # By one, however many sentences forbid the cell: -1 (one free entry left) must not become 1.
+                planes.append(balance + (mask > 0) if self.budget == "shifted" else balance)
         if self._map:
             planes.append(self._map.track(state))
         return [plane.unsqueeze(1) for plane in planes]

@@ -71,8 +71,8 @@ class MLP(PolicyNet):
             columns.append(inputs.mask.flatten(1))
         if self._uses.budget:
             # The sign decides; how far past the budget hardly matters. On a forbidden cell, balance 0 (the next entry
-            # violates) must differ from "not forbidden", hence the shift by one.
-            columns.append(torch.tanh(inputs.budget + inputs.mask).flatten(1))
+            # violates) must differ from "not forbidden", hence the shift by one, however many sentences forbid it.
+            columns.append(torch.tanh(inputs.budget + (inputs.mask > 0)).flatten(1))
         if self._uses.threshold:
             whole = inputs.threshold.long().clamp(0, self.spec.max_threshold)
             columns.append(F.one_hot(whole, self.spec.max_threshold + 1).float())
