@@ -28,13 +28,15 @@ class Part:
     plugin: str
     config: Any
     version: str = ""
+    content: str = ""
+    """Digest of files that it reads (``Component.content``). They are found where they are, so no part of ``as_dict``."""
 
     def as_dict(self) -> dict[str, Any]:
         return self._with(dataclasses.asdict(self.config))
 
     def identity(self) -> dict[str, Any]:
         """What names it."""
-        return self._with(identity(self.config))
+        return self._with(identity(self.config)) | ({"plugin_content": self.content} if self.content else {})
 
     def _with(self, settings: dict[str, Any]) -> dict[str, Any]:
         return {"plugin": self.plugin, **settings} | ({"plugin_version": self.version} if self.version else {})
@@ -141,7 +143,13 @@ def build_part(kind: Kind, raw: object, catalog: Catalog, notes: Notes, path: st
     assert entry.cls is not None
     settings = {key: value for key, value in raw.items() if key not in ("plugin", "plugin_version")}
     config = convert(entry.cls.Config, settings, path, notes, entry.owner)
-    return None if config is None else Part(kind, entry.name, config, entry.version)
+    if config is None:
+        return None
+    try:
+        return Part(kind, entry.name, config, entry.version, entry.cls.content(config))
+    except Exception as error:  # somebody else's code
+        notes.add(path, f"content() raised {type(error).__name__}: {error}", entry.owner)
+        return None
 
 
 def run_from_dict(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +51,7 @@ class SentenceTable:
 
         path = None if folder is None else Path(folder)
         by_class: dict[Constraint, list[str]] = {}
-        for name in KINDS if kind == "mixed" else (kind,):
+        for name in _kinds(kind):
             for label, sentences in load(path, name, "train" if split == "train" else "test", domain).items():
                 by_class[from_label(name, label, domain)] = sentences
         if probe is not None and split == "eval":
@@ -68,3 +69,25 @@ class SentenceTable:
     def classes(self) -> tuple[Constraint, ...]:
         """The constraints that can be said."""
         return tuple(c for c, count in zip(all_classes(self.domain), self.count, strict=True) if count)
+
+
+def digest(kind: str, folder: Path | str | None) -> str:
+    """Changes with the sentences of a folder, both splits; "" for our own. What cannot be read is left out: ``load``
+    says what is wrong with it."""
+    if folder is None:
+        return ""
+    from plugins.texts.loader import MAX_BYTES
+
+    found = hashlib.sha256()
+    for name in (f"{name}-{split}.json" for name in _kinds(kind) for split in ("test", "train")):
+        try:
+            with open(Path(folder) / name, "rb") as file:
+                content = file.read(MAX_BYTES)
+        except (OSError, ValueError):
+            continue
+        found.update(f"{name} {len(content)}\n".encode() + content)
+    return found.hexdigest()[:12]
+
+
+def _kinds(kind: str) -> tuple[str, ...]:
+    return KINDS if kind == "mixed" else (kind,)

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from framework.cell import run_from_dict
 from framework.config import load
 from framework.plugin_manager import PluginHost
-from framework.run import FAILED, OK, main
+from framework.run import FAILED, MISTAKE, OK, main
 from framework.stages import interpreter_key
 
 SMALL = """
@@ -325,6 +326,69 @@ def test_run_ids_do_not_drift(tmp_path):
         file.write_text(text)
         ids.append(load(file).runs[0].id)
     assert ids[0] == ids[1]
+
+
+TEXTS = {"train": '{"lava0": ["No lava"], "water1": ["Water once"]}', "test": '{"lava0": ["Lava? Never"]}'}
+
+
+@pytest.mark.parametrize("env", ["hazardworld_grid", "lavawall", "hazardworld_robot"])
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_sentences_of_ones_own_are_part_of_what_names_a_run(env, split, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if PluginHost().catalog.get("env", env).unavailable:
+        pytest.skip("not installed")
+    system = "interpreter: naive_bayes, policy: random_walk, optimizer: fixed"
+    Path("r.yaml").write_text(f"experiments:\n  x: {{{system}, env: {{plugin: {env}, texts: mine}}}}\n")
+    host, texts = PluginHost(), Path("mine")
+
+    def names():
+        run = load(Path("r.yaml")).runs[0]
+        assert run_from_dict(json.loads(json.dumps(run.as_dict())), host.catalog).id == run.id, "the same in a worker"
+        return run.id, interpreter_key(run, host)
+
+    absent = names()
+    texts.mkdir()
+    for name, text in TEXTS.items():
+        (texts / f"budgetary-{name}.json").write_text(text)
+    first = names()
+    (texts / "relational-train.json").write_text("{}")
+    (texts / "notes.txt").write_text("not read")
+    assert names() == first, "what is not read makes no difference"
+    (texts / f"budgetary-{split}.json").write_text(TEXTS[split].replace("lava0", "grass0"))
+    other = names()
+    for one, two in ((absent, first), (first, other)):
+        assert one[0] != two[0], "runs"
+        assert one[1] != two[1], "interpreters"
+    (texts / f"budgetary-{split}.json").write_text(TEXTS[split])
+    assert names() == first
+
+
+def test_a_texts_folder_that_is_not_there_is_told_as_ever(study, capsys):
+    system = "interpreter: oracle, policy: polco_grid, optimizer: pcpo"
+    assert study(f"  x: {{{system}, env: {{plugin: hazardworld_grid, texts: absent}}}}\n", "--check") == MISTAKE
+    told = "absent/budgetary-train.json: no such file (a texts folder holds <kind>-train.json and <kind>-test.json)"
+    assert capsys.readouterr().err == f"x: {told} [env 'hazardworld_grid']\n"
+
+
+def test_a_digest_that_raises_is_told(study, capsys):
+    plugin = """
+        from framework.hookspecs import hookimpl
+        from plugins.envs.ford import Ford
+
+        class Odd(Ford):
+            name = "odd"
+
+            @classmethod
+            def content(cls, config):
+                raise KeyError("what")
+
+        @hookimpl
+        def heed_components():
+            return [Odd]
+    """
+    system = "  x: {env: odd, interpreter: oracle, policy: mlp, optimizer: ppo_lagrangian}\n"
+    assert study(system, "--check", odd=plugin) == MISTAKE
+    assert "experiments.x.env: content() raised KeyError: 'what' [env 'odd' (" in capsys.readouterr().err
 
 
 def test_dry_run_and_only_write_nothing(study, capsys):

@@ -33,6 +33,15 @@ class Component:
     config: Any
 
     @classmethod
+    def content(cls, config: Any) -> str:
+        """A digest of what decides what it does and is not in the config: files that a setting names, say.
+
+        Part of what names a run, so that a run is made anew when they change; "" (the default): there is nothing such.
+        It is not the place to complain: leave out what cannot be read, ``__init__`` will say so.
+        """
+        return ""
+
+    @classmethod
     def summary(cls) -> str:
         """First line of the class's own docstring, shown by ``--list``."""
         return (inspect.cleandoc(cls.__doc__ or "").splitlines() or [""])[0]

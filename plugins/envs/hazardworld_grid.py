@@ -26,7 +26,7 @@ from hazardworld.maps import Recipe
 from hazardworld.objects import LEVELS, encoding
 from hazardworld.pictures import draw, scene_of
 from hazardworld.rewards import worths
-from hazardworld.sentences import SentenceTable
+from hazardworld.sentences import SentenceTable, digest
 from plugins.texts.probes import PROBES
 
 
@@ -122,6 +122,10 @@ class HazardWorldGrid(ConstraintEnv):
     @property
     def sentences(self) -> tuple[str, ...]:
         return self._table.sentences
+
+    @classmethod
+    def content(cls, config: Any) -> str:
+        return digest(cls.text_kind or config.constraint, config.texts)
 
     @classmethod
     def other_maps(cls, config: Any) -> Any:

@@ -18,7 +18,7 @@ from framework.interfaces.types import ActionSpec, EnvSpec, Labels, ObservationS
 from hazardworld.constraint import KINDS, ROBOT
 from hazardworld.robot.things import BINS, HAZARDS, LIDARS, MAX_DISTANCE, OBSERVATION, RADIUS, ROBOT_RADIUS, SENSORS
 from hazardworld.robot.worlds import CELLS, ENGINES, REWARDS, RobotWorlds, WorldStep
-from hazardworld.sentences import SentenceTable
+from hazardworld.sentences import SentenceTable, digest
 from plugins.envs._robot_state import pack, unpack
 
 PICTURE = 320
@@ -109,6 +109,10 @@ class HazardWorldRobot(ConstraintEnv):
     @property
     def sentences(self) -> tuple[str, ...]:
         return self._table.sentences
+
+    @classmethod
+    def content(cls, config: Any) -> str:
+        return digest(config.constraint, config.texts)
 
     @classmethod
     def other_maps(cls, config: Any) -> Any:
