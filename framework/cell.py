@@ -29,7 +29,7 @@ class Part:
     config: Any
     version: str = ""
     content: str = ""
-    """Digest of files that it reads (``Component.content``). They are found where they are, so no part of ``as_dict``."""
+    """Digest of files that it reads (``Component.content``). Not in ``as_dict``: it is found anew."""
 
     def as_dict(self) -> dict[str, Any]:
         return self._with(dataclasses.asdict(self.config))

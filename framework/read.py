@@ -23,13 +23,14 @@ from rich.table import Table
 from torch import Tensor
 
 from framework import checkpoint
-from framework.builder import build_env, build_interpreter
-from framework.cell import Cell, RunSpec, run_from_dict
+from framework.builder import build_env
+from framework.cell import Cell, RunSpec
 from framework.errors import Problem, UserError, complain
 from framework.interfaces import ConstraintEnv, ConstraintInterpreter, InterpreterInput
-from framework.plugin_manager import PluginHost, PluginRef
+from framework.plugin_manager import PluginHost
 from framework.report import READING
 from framework.scoring import score
+from framework.trained import interpreter_from, plugin_host, recorded_run, warn_of_changes
 
 LONGEST = 2_000
 """Characters of a sentence that are read; nobody says more about one constraint."""
@@ -43,13 +44,14 @@ def main(argv: list[str] | None = None) -> int:
     options = _parser().parse_intermixed_args(argv)
     console = Console(highlight=False)
     try:
-        trained = Trained.load(_choose(options.interpreter, options.runs_dir), options.plugin)
-        if options.texts is not None:
-            _score_folder(trained, options.texts, options.split, options.steps, console)
-        elif options.sentences:
-            _read_sentences(trained, options.sentences, options.seed, console)
-        else:
+        if options.texts is None and not options.sentences:
             raise UserError("give a sentence in quotes, or --texts FOLDER")
+        reader = Reader.load(_choose(options.interpreter, options.runs_dir), options.plugin)
+        console.print(f"interpreter: {reader.file}", markup=False, soft_wrap=True)
+        if options.texts is not None:
+            _score_folder(reader, options.texts, options.split, options.steps, console)
+        else:
+            _read_sentences(reader, options.sentences, options.seed, console)
     except UserError as error:
         return complain(error)
     return 0
@@ -64,25 +66,28 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--split", choices=("train", "test"), default="test", help="which files of the folder")
     parser.add_argument("--steps", type=int, default=50_000, help="steps of random walk to score on")
     parser.add_argument("--seed", type=int, default=0, help="which sample view")
-    parser.add_argument("--plugin", type=Path, metavar="FILE", help="plugin file that the interpreter comes from")
+    files = "a plugin file that the interpreter's run needs"
+    parser.add_argument("--plugin", type=Path, action="append", default=[], metavar="FILE", help=files)
     return parser
 
 
 @dataclasses.dataclass(frozen=True)
-class Trained:
-    """An interpreter from its file, and the run it was trained for."""
+class Reader:
+    """An interpreter's file, and the run it was trained for. No policy: stage 1 may be all that was done."""
 
+    file: Path
     run: RunSpec
     host: PluginHost
-    tensors: Mapping[str, Tensor]
 
     @classmethod
-    def load(cls, file: Path, plugin: Path | None = None) -> Trained:
-        tensors, meta = checkpoint.load(file)
-        if "run" not in meta:
+    def load(cls, file: Path, plugins: Sequence[Path] = ()) -> Reader:
+        _, meta = checkpoint.load(file)
+        if not isinstance(meta.get("run"), Mapping):  # a policy's file has only the name of its run
             raise UserError(Problem("is no trained interpreter (they are in RUNS/interpreters)", where=str(file)))
-        host = PluginHost([PluginRef(path=str(plugin.resolve()))] if plugin else [])
-        return cls(run_from_dict(meta["run"], host.catalog), host, tensors)
+        host = plugin_host(plugins)
+        run = recorded_run(meta["run"], host.catalog, file)
+        warn_of_changes(run, host.catalog, file, ("env", "interpreter"))
+        return cls(file, run, host)
 
     def env(self, rows: int, seed: int, split: str = "eval", **changes: Any) -> ConstraintEnv:
         """The world it was trained in, with other settings."""
@@ -96,9 +101,7 @@ class Trained:
         return build_env(cell, seed, self.host.catalog, "train" if split == "train" else "eval")
 
     def interpreter(self, env: ConstraintEnv) -> ConstraintInterpreter:
-        made = build_interpreter(self.run.cell, self.run.seed, self.host.catalog, env)
-        made.load_state_dict(dict(self.tensors))
-        return made.requires_grad_(False).eval()
+        return interpreter_from(self.file, self.run, self.host, env)
 
 
 def _choose(file: Path | None, runs: Path) -> Path:
@@ -113,9 +116,9 @@ def _choose(file: Path | None, runs: Path) -> Path:
 
 
 @torch.no_grad()
-def _read_sentences(trained: Trained, sentences: Sequence[str], seed: int, console: Console) -> None:
-    env = trained.env(rows=1, seed=seed)
-    interpreter = trained.interpreter(env)
+def _read_sentences(reader: Reader, sentences: Sequence[str], seed: int, console: Console) -> None:
+    env = reader.env(rows=1, seed=seed)
+    interpreter = reader.interpreter(env)
     now = env.reset()
     for sentence in sentences:
         code = interpreter.encode([sentence[:LONGEST]])
@@ -149,23 +152,23 @@ def draw(obs: Tensor, mask: Tensor, env: ConstraintEnv) -> str:
     return "\n".join([*rows, f"{key}, @ agent; [ ] forbidden now"])
 
 
-def _score_folder(trained: Trained, folder: Path, split: str, steps: int, console: Console) -> None:
+def _score_folder(reader: Reader, folder: Path, split: str, steps: int, console: Console) -> None:
     if not folder.is_dir():
         raise UserError(Problem("no such folder", where=str(folder)))
-    env = trained.env(rows=100, seed=trained.run.seed, split=split, texts=str(folder.resolve()))
-    found = score(trained.interpreter(env), env, steps, trained.run.seed)
-    title = f"{trained.run.cell.interpreter.plugin} on {folder} ({split}, {len(env.sentences)} sentences)"
+    env = reader.env(rows=100, seed=reader.run.seed, split=split, texts=str(folder.resolve()))
+    found = score(reader.interpreter(env), env, steps, reader.run.seed)
+    title = f"{reader.run.cell.interpreter.plugin} on {folder} ({split}, {len(env.sentences)} sentences)"
     table = Table(title=title, title_justify="left")
     for head in ("kind", *(head for _, head, _ in READING)):
         table.add_column(head, justify="right")
     for kind, values in found.items():
         table.add_row(kind, *(text.format(values[name]) for name, _, text in READING))
     console.print(table)
-    _flagged(trained, env, folder / f"invalid-{split}.json", console)
+    _flagged(reader, env, folder / f"invalid-{split}.json", console)
 
 
 @torch.no_grad()
-def _flagged(trained: Trained, env: ConstraintEnv, file: Path, console: Console) -> None:
+def _flagged(reader: Reader, env: ConstraintEnv, file: Path, console: Console) -> None:
     """If the folder has sentences that are no constraints: how many are noticed, and how many real ones doubted."""
     if not file.is_file():
         return
@@ -176,7 +179,7 @@ def _flagged(trained: Trained, env: ConstraintEnv, file: Path, console: Console)
         invalid = [str(sentence) for sentences in content.values() for sentence in sentences]
     except (ValueError, AttributeError, TypeError, RecursionError) as error:
         raise UserError(Problem(f"is not label -> list of sentences: {error}", where=str(file))) from None
-    interpreter = trained.interpreter(env)
+    interpreter = reader.interpreter(env)
     obs = env.reset().obs[:1]
 
     def unsure(sentences: Sequence[str]) -> int:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
+import pytest
 import torch
 from torch import nn
 
+import framework
 from framework import checkpoint
+from framework.errors import UserError
 from framework.interfaces import ConstraintInterpreter, Interpretation
 from framework.read import main
 from framework.reading import Batches, learn_to_read
 from framework.run import main as run
 from framework.schema import InterpreterLearning
 from framework.seeding import seed_everything
+from framework.stages import run_cell
 from framework.walks import walk
 from plugins.envs.ford import Config, Ford
 
@@ -171,3 +176,121 @@ def test_an_interpreter_with_lessons_of_its_own_cannot_learn_beside_a_policy(tmp
     Path("registry.yaml").write_text(TOGETHER.replace("interpreter: lstm", "interpreter: naive_bayes"))
     assert run(["registry.yaml", "--check"]) == 2
     assert "interpreter 'naive_bayes' learns in its own way" in capsys.readouterr().err
+
+
+PLUGIN = """
+import torch
+from torch import nn
+from framework.hookspecs import hookimpl
+from framework.interfaces import ConstraintInterpreter, Interpretation
+
+SIZE = 4
+
+class Mine(ConstraintInterpreter):
+    name = "mine"
+
+    def __init__(self, config, spec):
+        super().__init__(config, spec)
+        self.length = nn.Linear(1, SIZE)
+        self.out = nn.Linear(SIZE, 1)
+
+    def encode(self, sentences):
+        return torch.tensor([[float(len(s))] for s in sentences])
+
+    def step(self, inputs, state):
+        rows = len(inputs.obs)
+        threshold = self.out(self.length(inputs.code))[:, 0]
+        return Interpretation(torch.sigmoid(threshold).expand(6, rows).T.reshape(rows, 2, 3), threshold), state
+
+@hookimpl
+def heed_components():
+    return [Mine]
+"""
+ALONE = """
+study: alone
+plugins: [{path: mine.py}]
+training: {steps: 1_200, batch: 1_200, rows: 25, interpreter: {steps: 500, iterations: 2, when: %s},
+           evaluation: {episodes: 25, reading_steps: 100}}
+experiments:
+  mine: {env: ford, interpreter: mine, policy: mlp, optimizer: ppo_lagrangian}
+"""
+
+
+def write_plugin(code):
+    """As if by hand, between two commands: a process imports a file only once."""
+    Path("mine.py").write_text(code)
+    for name in [name for name in sys.modules if name.startswith("heed_plugin_mine_")]:
+        del sys.modules[name]
+
+
+@pytest.fixture(params=["before", "together"])
+def learned(request, tmp_path, monkeypatch):
+    """Folder of a run with an interpreter from a file, and the interpreter's file."""
+    monkeypatch.chdir(tmp_path)
+    write_plugin(PLUGIN)
+    Path("alone.yaml").write_text(ALONE % request.param)
+    study = framework.load("alone.yaml")
+    (spec,) = study.checked.runs
+    folder = Path("runs/cells") / spec.id
+    folder.mkdir(parents=True)
+    run_cell(spec, Path("runs"), study.checked.host)
+    (file,) = Path("runs").rglob("*mine*.safetensors" if request.param == "before" else "interpreter.safetensors")
+    return folder, file
+
+
+def test_a_run_is_found_though_its_plugin_was_changed_and_that_is_said(learned, capsys):
+    folder, file = learned
+    words = ["Never wade", "--plugin", "mine.py", "--interpreter", str(file)]
+    framework.load_agent(folder, ["mine.py"]).close()
+    assert main(words) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert said.out.startswith(f"interpreter: {file}\n")
+    write_plugin(PLUGIN + "# another version\n")
+    framework.load_agent(folder, ["mine.py"]).close()
+    warning = (
+        "interpreter 'mine' was changed after the run: "
+        "old weights meet new code; framework.run with its registry makes the run anew"
+    )
+    assert capsys.readouterr().err == f"{folder}/run.json: {warning}\n"
+    assert main(words) == 0
+    assert capsys.readouterr().err == f"{file}: {warning}\n"
+
+
+def test_weights_that_do_not_fit_a_changed_plugin_are_told(learned, capsys):
+    folder, file = learned
+    write_plugin(PLUGIN.replace("SIZE = 4", "SIZE = 5"))
+    told = f"{file}: does not fit interpreter 'mine' any more: its code was changed after the run"
+    assert main(["Never wade", "--plugin", "mine.py", "--interpreter", str(file)]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == told
+    with pytest.raises(UserError, match="does not fit interpreter 'mine' any more"):
+        framework.load_agent(folder, ["mine.py"])
+
+
+def test_files_that_cannot_be_read_with_are_told(learned, capsys):
+    folder, file = learned
+    policy = folder / "policy.safetensors"
+    assert main(["Never wade", "--interpreter", str(policy)]) == 2
+    assert capsys.readouterr().err == f"{policy}: is no trained interpreter (they are in RUNS/interpreters)\n"
+    assert main(["Never wade", "--interpreter", str(file)]) == 2
+    assert capsys.readouterr().err == (
+        f"{file}: no interpreter plugin is called 'mine'; name its file: --plugin FILE\n"
+    )
+    checkpoint.save(file, {}, {"run": {"env": "ford"}})
+    assert main(["Never wade", "--interpreter", str(file)]) == 2
+    assert capsys.readouterr().err == f"{file}: is damaged and cannot be read\n"
+
+
+def test_an_interpreter_that_is_gone_is_told(learned):
+    folder, file = learned
+    file.unlink()
+    with pytest.raises(UserError, match="the run's interpreter is not there: it was taken away, or settings, or files"):
+        framework.load_agent(folder, ["mine.py"])
+
+
+def test_a_run_whose_name_does_not_fit_any_more_is_told(learned, capsys):
+    folder, _ = learned
+    record = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(record | {"id": "other"}))
+    framework.load_agent(folder, ["mine.py"]).close()
+    assert "settings of its plugins, or files that they read, were changed after the run" in capsys.readouterr().err
