@@ -80,6 +80,36 @@ class UsesLabelsUndeclared(Fine):
         return Interpretation(inputs.labels.mask[:, 0], inputs.labels.threshold[:, 0]), state
 
 
+class ReturnsNothing(Fine):
+    def step(self, inputs, state):
+        super().step(inputs, state)
+
+
+class ForgetsTheState(Fine):
+    def step(self, inputs, state):
+        return super().step(inputs, state)[0]
+
+
+class ThreeThings(Fine):
+    def step(self, inputs, state):
+        return (*super().step(inputs, state), 0.5)
+
+
+class StateIsNone(Fine):
+    def step(self, inputs, state):
+        return super().step(inputs, state)[0], None
+
+
+class NumberForThreshold(Fine):
+    def step(self, inputs, state):
+        return Interpretation(super().step(inputs, state)[0].mask, 2.0), state
+
+
+class Stumbles(Fine):
+    def step(self, inputs, state):
+        return None.anything
+
+
 class RowsInfluenceEachOther(Fine):
     def step(self, inputs, state):
         seen, state = super().step(inputs, state)
@@ -160,6 +190,28 @@ def test_kit_sees_broken_interpreter(cls, words):
     with pytest.raises(ContractBroken) as caught:
         check_interpreter(cls, env="ford")
     assert words.replace("\n", " ") in str(caught.value).replace("\n", " ")
+
+
+PAIR = "step must return an Interpretation and the state: return Interpretation(mask, threshold), state; "
+
+
+@pytest.mark.parametrize(
+    ("cls", "words"),
+    [
+        (ReturnsNothing, PAIR + "got NoneType"),
+        (ForgetsTheState, PAIR + "got Interpretation"),
+        (ThreeThings, PAIR + "got (Interpretation, tuple, float)"),
+        (StateIsNone, PAIR + "its state is NoneType, but must be a tuple of tensors, () for no memory"),
+        (NumberForThreshold, "threshold is float, but must be a tensor"),
+        (Stumbles, "raised AttributeError: 'NoneType' object has no attribute 'anything'"),
+    ],
+)
+def test_kit_says_what_step_returned_and_does_not_guess(cls, words):
+    with pytest.raises(ContractBroken) as caught:
+        check_interpreter(cls, env="ford")
+    (fault,) = caught.value.faults
+    assert words in fault
+    assert "needs_labels" not in fault
 
 
 def test_kit_passes_the_fine_one():

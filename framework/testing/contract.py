@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -50,8 +50,9 @@ class Contract:
         return fine
 
     @contextlib.contextmanager
-    def promise(self, text: str, hint: str = "") -> Iterator[None]:
-        """A group of requirements; an exception inside is a fault, told with the line of the plugin that raised."""
+    def promise(self, text: str, hint: Callable[[Exception], str] = lambda error: "") -> Iterator[None]:
+        """A group of requirements; an exception inside is a fault, told with the line of the plugin that raised, and
+        with the hint that belongs to it, if any."""
         before = len(self.faults)
         try:
             yield
@@ -60,7 +61,8 @@ class Contract:
         except Exception as error:
             frame = traceback.extract_tb(error.__traceback__)[-1]
             told = f"{text}: raised {type(error).__name__}: {error} ({frame.filename}:{frame.lineno})"
-            self.fault(told + (f"; {hint}" if hint else ""))
+            advice = hint(error)
+            self.fault(told + (f"; {advice}" if advice else ""))
         if len(self.faults) == before:
             self.kept.append(text)
 

@@ -43,9 +43,8 @@ def check_interpreter(cls: type[ConstraintInterpreter], config: Any = None, env:
     world, interpreter = fitted
     walk = _Walk(world, cls.needs_labels)
     _check_encode(contract, interpreter, world)
-    hint = "" if cls.needs_labels else "does it read inputs.labels? declare needs_labels = True"
     first: list[Interpretation] = []
-    with contract.promise("step gives a mask and a threshold of the right shape", hint), torch.no_grad():
+    with contract.promise("step gives a mask and a threshold of the right shape", _about_labels), torch.no_grad():
         first = walk.run(contract, interpreter)
     if not first:
         return contract.settle()
@@ -88,6 +87,12 @@ def check_interpreter(cls: type[ConstraintInterpreter], config: Any = None, env:
     elif interpreter.learns:
         _check_learning(contract, interpreter, world, walk)
     return contract.settle()
+
+
+def _about_labels(error: Exception) -> str:
+    """Labels are None for those who did not ask for them."""
+    asked = isinstance(error, AttributeError) and error.obj is None and error.name in Labels.__dataclass_fields__
+    return "does it read inputs.labels? declare needs_labels = True" if asked else ""
 
 
 def _check_encode(contract: Contract, interpreter: ConstraintInterpreter, world: ConstraintEnv) -> None:
@@ -179,11 +184,12 @@ class _Walk:
             truth = Labels(self.labels[t].mask[pick], self.labels[t].threshold[pick]) if self.with_labels else None
             obs = self.obs[t][pick]
             kept = obs.clone()
-            seen, new_state = interpreter.step(
+            told = interpreter.step(
                 InterpreterInput(obs, code[self.text[t][pick]], truth, self.touched[t][pick]), state
             )
-            if not self._well_formed(contract, seen, state, new_state):
+            if not _is_pair(contract, told) or not self._well_formed(contract, told[0], state, told[1]):
                 return []
+            seen, new_state = told
             contract.require(same(obs, kept), "step changes the observation in place")
             state = new_state
             out.append(seen)
@@ -212,3 +218,22 @@ class _Walk:
         return fine & contract.require(
             shapes[0] == shapes[1], f"the state's shapes change from {shapes[0]} to {shapes[1]} in a step"
         )
+
+
+def _is_pair(contract: Contract, told: Any) -> bool:
+    """Is this what ``step`` returns at all: an Interpretation of tensors, and a state?"""
+    must = "step must return an Interpretation and the state: return Interpretation(mask, threshold), state"
+    pair = isinstance(told, tuple) and len(told) == 2
+    if not pair or not isinstance(told[0], Interpretation):
+        got = f"({', '.join(type(item).__name__ for item in told)})" if isinstance(told, tuple) else type(told).__name__
+        contract.fault(f"{must}; got {got}")
+        return False
+    seen, state = told
+    fine = contract.require(
+        isinstance(state, tuple | list) and all(isinstance(item, Tensor) for item in state),
+        f"{must}; its state is {type(state).__name__}, but must be a tuple of tensors, () for no memory",
+    )
+    for name in ("mask", "threshold"):
+        kind = type(getattr(seen, name)).__name__
+        fine &= contract.require(isinstance(getattr(seen, name), Tensor), f"{name} is {kind}, but must be a tensor")
+    return fine
