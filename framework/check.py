@@ -21,6 +21,8 @@ from framework.plugin_manager import PluginHost, PluginRef
 from framework.source import parse_overrides
 from framework.testing import ContractBroken, check_env, check_interpreter, check_optimizer, check_policy
 
+HOME = Path(__file__).resolve().parent.parent
+"""Origins of built-in plugins are relative to this."""
 CHECKS: dict[Kind, Callable[..., list[str]]] = {
     "interpreter": check_interpreter,
     "policy": check_policy,
@@ -34,6 +36,8 @@ def main(argv: list[str] | None = None) -> int:
     options = _parser().parse_intermixed_args(argv)
     console = Console(highlight=False)
     try:
+        if options.env is not None:
+            PluginHost().catalog.get("env", options.env)  # before the plugin is blamed for it
         entries = _find(options.plugin)
         broken = [entry for entry in entries if not _check(entry, options.settings, options.env, console)]
     except UserError as error:
@@ -54,9 +58,10 @@ def _parser() -> argparse.ArgumentParser:
 def _find(target: str) -> list[Entry]:
     path = Path(target)
     if path.suffix == ".py" or path.exists():
-        origin = str(path.resolve())
-        host = PluginHost([] if _is_builtin(path) else [PluginRef(path=origin, where=target)])
-        found = [e for e in host.catalog if e.origin == origin or (_is_builtin(path) and e.origin.endswith(path.name))]
+        builtin = _is_builtin(path)
+        origin = path.resolve().relative_to(HOME).as_posix() if builtin else str(path.resolve())
+        host = PluginHost([] if builtin else [PluginRef(path=origin, where=target)])
+        found = [entry for entry in host.catalog if entry.origin == origin]
     else:
         host = PluginHost()
         found = [entry for entry in host.catalog if entry.name == target]
@@ -70,7 +75,7 @@ def _find(target: str) -> list[Entry]:
 
 
 def _is_builtin(path: Path) -> bool:
-    return path.resolve().parent.parent == Path(__file__).resolve().parent.parent / "plugins"
+    return path.resolve().parent.parent == HOME / "plugins"
 
 
 def _check(entry: Entry, settings: list[str], env: str | None, console: Console) -> bool:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from drawing import cannot_draw
 from torch import nn
 
+from framework.check import main as check
+from framework.errors import UserError
 from framework.interfaces import (
     Categorical,
     ConstraintInterpreter,
@@ -212,6 +216,20 @@ def test_kit_says_what_step_returned_and_does_not_guess(cls, words):
     (fault,) = caught.value.faults
     assert words in fault
     assert "needs_labels" not in fault
+
+
+def test_the_check_of_a_file_is_about_that_file(capsys):
+    assert check([str(Path(__file__).parent.parent / "plugins" / "optimizers" / "cpo.py")]) == 0
+    heads = [line.split("  ")[0] for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
+    assert heads == ["optimizer cpo"]
+
+
+def test_an_env_that_is_not_there_is_no_fault_of_the_plugin(capsys):
+    assert check(["oracle", "--env", "fort"]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "no env plugin is called 'fort'; did you mean 'ford'?\n")
+    with pytest.raises(UserError, match="no env plugin is called 'fort'"):
+        check_interpreter(Fine, env="fort")
 
 
 def test_kit_passes_the_fine_one():

@@ -276,3 +276,17 @@ def test_the_line_of_a_mistake_is_told(tmp_path, monkeypatch, capsys):
         "registry.yaml:8: experiments.grid.env.id: id 'HazardWorld-Budgetary-v1' is not known to Gymnasium; "
         "did you mean 'HazardWorld-Budgetary-v0'? [env 'gymnasium_adapter'"
     )
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [("1 / 0", "ZeroDivisionError: division by zero"), ("raise SystemExit('bye')", "SystemExit: bye"),
+     ("def (", "SyntaxError: invalid syntax (my_worlds.py, line 1)")],
+)  # fmt: skip
+def test_a_module_that_raises_at_import_is_told(code, told, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Path("my_worlds.py").write_text(code + "\n")
+    Path("registry.yaml").write_text(STUDY.replace("module: hazardworld", "module: my_worlds"))
+    assert main(["registry.yaml", "--check"]) == 2
+    assert f"experiments.grid.env.module: module 'my_worlds' raised at import: {told} (" in capsys.readouterr().err

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from framework.catalog import Catalog
+from framework.catalog import Catalog, Entry
+from framework.errors import UserError
 from framework.interfaces import ConstraintEnv
 from framework.interfaces.component import Component
 from framework.plugin_manager import PluginHost, class_faults, missing_requirements
@@ -104,7 +105,7 @@ def small_env(
 def fitting_env(build: Any, env: str | None, contract: Contract, rows: int = 6) -> tuple[ConstraintEnv, Any] | None:
     """An environment the plugin can be built for (it refuses others with ValueError), and the plugin built."""
     catalog = default_catalog()
-    names = [env] if env else [name for name in TRIED_ENVS if name in catalog.names("env")]
+    names = [env] if env else [name for name in TRIED_ENVS if isinstance(catalog.find("env", name), Entry)]
     refusals = []
     for name in names:
         try:
@@ -112,6 +113,8 @@ def fitting_env(build: Any, env: str | None, contract: Contract, rows: int = 6) 
             return world, build(world)
         except ValueError as error:
             refusals.append(f"{name}: {error}")
+        except UserError:  # no such env: not the plugin's fault
+            raise
         except Exception as error:
             frame = traceback.extract_tb(error.__traceback__)[-1]
             contract.fault(

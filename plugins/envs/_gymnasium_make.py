@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import multiprocessing
 import sys
+import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -76,6 +77,10 @@ def find(name: str, module: str | None) -> EnvSpec:
             importlib.import_module(module)
         except ImportError as error:
             raise ValueError(f"module '{module}' cannot be imported: {error}") from error
+        except (Exception, SystemExit) as error:  # somebody else's code
+            spot = traceback.extract_tb(error.__traceback__)[-1]
+            told = f"{type(error).__name__}: {error} ({spot.filename}:{spot.lineno})"
+            raise ValueError(f"module '{module}' raised at import: {told}") from error
     if ":" in name:
         first, _, rest = name.partition(":")
         raise ValueError(f"id '{name}' names a module; write it as module: {first} and id: {rest}")
