@@ -130,13 +130,14 @@ def _variants(ablation: Ablation, path: str, notes: Notes) -> list[Point]:
 
 
 def merge(cells: Iterable[GridCell]) -> tuple[RunSpec, ...]:
-    """The distinct runs of a study, in order; a run that serves several cells carries all their labels."""
+    """The distinct runs of a study, in order; a run that serves several cells carries all their labels and exams."""
     runs: dict[str, RunSpec] = {}
     for cell in cells:
         for run in cell.runs():
-            known = runs.get(run.id)
-            labels = tuple(dict.fromkeys((known.labels if known else ()) + run.labels))
-            runs[run.id] = RunSpec(run.cell, run.seed, labels, run.exams)
+            known = runs.get(run.id, run)
+            labels = tuple(dict.fromkeys(known.labels + run.labels))
+            exams = {(exam.key, exam.name): exam for exam in known.exams + run.exams}
+            runs[run.id] = RunSpec(run.cell, run.seed, labels, tuple(exams.values()))
     return tuple(runs.values())
 
 

@@ -200,3 +200,33 @@ def test_a_run_is_fine_tuned_on_those_maps_and_examined_on_its_own(run, monkeypa
     shutil.rmtree("runs")
     stages.run_cell(polco, Path("runs"), study.host)
     assert ("transfer", 0) in built
+
+
+SHARED = """
+study: shared
+training: {steps: 400, batch: 400, rows: 10, evaluation: {episodes: 20, reading_steps: 100}}
+experiments:
+  base: {env: ford, interpreter: oracle, policy: mlp, optimizer: ppo_lagrangian}
+ablations:
+  grid: {base: base, variants: {narrow: {policy.hidden: [8]}}}
+evaluations:
+  short: {systems: [base], episodes: 10}
+  brief: {systems: ["grid/*"], episodes: 10}
+  long: {systems: ["grid/*"], episodes: 30}
+"""
+
+
+def test_a_run_that_two_cells_share_goes_through_the_evaluations_of_both(run):
+    """base and grid/base are one run; short and brief are one evaluation under two names."""
+    assert run(SHARED, "--quiet") == OK
+    found = load(Path("registry.yaml"))
+    assert [[exam.name for exam in spec.exams] for spec in found.runs] == [
+        ["short", "brief", "long"],
+        ["brief", "long"],
+    ]
+    assert len(list(Path("runs/cells").glob("*/evaluations/*/result.json"))) == 2 + 2
+    shown = {}
+    for name in ("short", "brief", "long"):
+        rows = csv.DictReader(Path(f"runs/shared/acting-{name}.csv").read_text().splitlines())
+        shown[name] = [row["system"] for row in rows]
+    assert shown == {"short": ["base"], "brief": ["base", "narrow"], "long": ["base", "narrow"]}
