@@ -186,6 +186,7 @@ class _Checker:
         for name, ablation in self.registry.ablations.items():
             cells += self._ablation(name, ablation)
         self._check_runs(cells)
+        self._check_names(cells)
         self._check_exam_systems([cell.label for cell in cells])
         cells = [dataclasses.replace(cell, exams=self._exams(cell)) for cell in cells]
         reuse = self._reused()
@@ -301,6 +302,16 @@ class _Checker:
         count = sum(len(cell.seeds) for cell in cells)
         if count > MOST_RUNS:
             self.notes.add("seeds", f"cells times seeds make {count:,} runs; {MOST_RUNS:,} is the most that is taken")
+
+    def _check_names(self, cells: list[GridCell]) -> None:
+        """Rows of tables are told apart by name, and so are systems in ``systems`` and ``--only``."""
+        taken: dict[str, GridCell] = {}
+        for cell in cells:
+            other = taken.setdefault(cell.label, cell)
+            if other is not cell:
+                here = f"experiments.{other.name}" if other.group == "experiments" else f"ablations.{other.group}"
+                where = "in this grid" if other.group == cell.group else f"the other is in ablations.{cell.group}"
+                self.notes.add(here, f"two systems are called '{cell.label}', {where}; rename one", "registry")
 
     def _ablation(self, name: str, ablation: Ablation) -> list[GridCell]:
         path = f"ablations.{name}"

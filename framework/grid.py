@@ -64,6 +64,9 @@ def expand(ablation: Ablation, path: str, notes: Notes) -> list[Point]:
     if not ablation.axes and not ablation.variants:
         notes.add(path, "the grid is empty: give 'axes' or 'variants'", "ablations")
         return []
+    if not isinstance(ablation.baseline, str | Mapping | None):
+        what = "{dotted path: value} for axes, or the name of a variant"
+        notes.add(f"{path}.baseline", f"the baseline is {what}, not {ablation.baseline!r}", "ablations")
     points = _product(ablation, path, notes) + _variants(ablation, path, notes)
     if not points and not any(p.path.startswith(path) for p in notes.problems):
         notes.add(path, "the grid is empty: 'exclude' leaves no cell", "ablations")
@@ -77,6 +80,9 @@ def _product(ablation: Ablation, path: str, notes: Notes) -> list[Point]:
             notes.add(f"{path}.axes.{axis}", f"an axis is a list of values, got {values!r}", "ablations")
         elif not values:
             notes.add(f"{path}.axes.{axis}", "the grid is empty: this axis has no values", "ablations")
+        elif (twice := _listed_twice(values)) is not None:
+            told = f"{_word(values[twice])} is listed twice; a cell of the grid would be there twice"
+            notes.add(f"{path}.axes.{axis}.{twice}", told, "ablations")
         else:
             axes[axis] = list(values)
     excluded: list[Mapping[str, Any]] = [{str(k): v for k, v in rule.items()} for rule in ablation.exclude]
@@ -123,6 +129,9 @@ def _variants(ablation: Ablation, path: str, notes: Notes) -> list[Point]:
             notes.add(f"{path}.variants.{name}", "a variant is a mapping of dotted path to value", "ablations")
         elif fault := name_fault(name):
             notes.add(f"{path}.variants", fault, "ablations")
+        elif name == ablation.base:
+            told = f"a variant cannot be called '{name}': the base, as it is, is a cell of that name; rename it"
+            notes.add(f"{path}.variants.{name}", told, "ablations")
         else:
             plain = {str(key): value for key, value in changes.items()}
             points.append(Point(name, plain, f"{path}.variants.{name}", name == named))
@@ -157,6 +166,16 @@ def replace(tree: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
         return {**tree, head: value}
     inner = tree.get(head)
     return {**tree, head: replace(inner if isinstance(inner, Mapping) else {}, rest, value)}
+
+
+def _listed_twice(values: Iterable[Any]) -> int | None:
+    """Index of the first value that was there before. Compared as text: true is not 1, and lists are values too."""
+    seen = set[str]()
+    for i, value in enumerate(values):
+        if repr(value) in seen:
+            return i
+        seen.add(repr(value))
+    return None
 
 
 def _matches(rule: Mapping[str, Any], changes: Mapping[str, Any]) -> bool:
