@@ -89,10 +89,18 @@ def _coerce_union(args: tuple[Any, ...], value: object, path: str, notes: Notes,
         result = coerce(choice, value, path, trial, owner)
         if not trial.problems:
             return result
-    if len(choices) == 1:
-        return coerce(choices[0], value, path, notes, owner)
+    fitting = choices if len(choices) == 1 else [c for c in choices if _same_shape(c, value)]
+    if len(fitting) == 1:  # what is wrong is inside it
+        return coerce(fitting[0], value, path, notes, owner)
     notes.add(path, f"expected {' or '.join(_name(c) for c in args)}, got {_show(value)}", owner)
     return value
+
+
+def _same_shape(hint: Any, value: object) -> bool:
+    """A list where a list may be, a mapping where a mapping may be."""
+    if isinstance(value, Mapping):
+        return dataclasses.is_dataclass(hint) or get_origin(hint) in (dict, Mapping)
+    return get_origin(hint) is tuple and isinstance(value, Sequence) and not isinstance(value, str)
 
 
 def _coerce_tuple(args: tuple[Any, ...], value: object, path: str, notes: Notes, owner: str) -> Any:
@@ -150,7 +158,7 @@ _NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: 
 
 def _name(hint: Any) -> str:
     if get_origin(hint) is tuple:
-        return "a list"
+        return "a list" if Ellipsis in get_args(hint) else f"a list of {len(get_args(hint))} items"
     if get_origin(hint) is Literal:
         return " or ".join(map(str, get_args(hint)))
     return _NAMES.get(hint, getattr(hint, "__name__", str(hint)))

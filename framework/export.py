@@ -122,8 +122,11 @@ def export(trained: Trained, form: str, out: Path, rows: int = 1, network_only: 
     name, hint = trained.policy.name, " or ".join(f"--format {other}" for other in SUFFIX if other != form)
     if not network_only and trained.policy.initial_state(1):
         hint = f"--network-only, if its memory is what cannot be exported, or {hint}"
+    fresh = not out.exists()
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
+        with open(out, "ab"):  # exporters have words of their own for a place that cannot be written
+            pass
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # exporters warn of what the comparison below decides
             logging.getLogger("torch.onnx").setLevel(logging.ERROR)
@@ -131,9 +134,11 @@ def export(trained: Trained, form: str, out: Path, rows: int = 1, network_only: 
             again = read(out, step.input_names)
             worst = max(_difference(again(sample.inputs), sample.outputs) for sample in samples)
     except UserError:
+        if fresh:
+            out.unlink(missing_ok=True)
         raise
     except OSError as error:
-        raise UserError(Problem(f"cannot be written: {error.strerror or error}", where=str(out))) from None
+        raise _unwritable(out, error) from None
     except Exception as error:
         out.unlink(missing_ok=True)
         why = (_plain(str(error)).strip().splitlines() or [type(error).__name__])[0][:200]
@@ -141,8 +146,15 @@ def export(trained: Trained, form: str, out: Path, rows: int = 1, network_only: 
     if not worst < CLOSE:
         out.unlink(missing_ok=True)
         raise UserError(f"policy '{name}' as {form} is off by {worst:.2g}; nothing was kept; try {hint}")
-    _describe(trained, step, samples[0], out, rows)
+    try:
+        _describe(trained, step, samples[0], out, rows)
+    except OSError as error:
+        raise _unwritable(out.with_name(f"{out.name}.json"), error) from None
     return len(samples)
+
+
+def _unwritable(file: Path, error: OSError) -> UserError:
+    return UserError(Problem(f"cannot be written: {error.strerror or error}", where=str(file)))
 
 
 @torch.no_grad()

@@ -9,6 +9,9 @@ MAX_CELLS = 2_000
 """Grids larger than this ask first (or need --yes)."""
 MOST_RUNS = 200_000
 """Cells times seeds that are taken at all."""
+MOST_ROWS = 100_000
+MOST_STEPS_PER_UPDATE = 100_000_000
+"""More of either fits into no memory; such a number is a slip."""
 
 
 def added_later(default: Any) -> Any:
@@ -60,6 +63,8 @@ class InterpreterLearning:
 
     def __post_init__(self) -> None:
         _at_least(1, steps=self.steps, rows=self.rows, iterations=self.iterations, batch=self.batch)
+        _at_most(MOST_ROWS, rows=self.rows)
+        _at_most(MOST_STEPS_PER_UPDATE, batch=self.batch)
         _at_least(1, check_every=self.check_every, patience=self.patience)
         _positive(learning_rate=self.learning_rate)
         if not 0 <= self.validation < 1:
@@ -141,6 +146,8 @@ class Training:
 
     def __post_init__(self) -> None:
         _at_least(1, steps=self.steps, batch=self.batch, rows=self.rows)
+        _at_most(MOST_ROWS, rows=self.rows)
+        _at_most(MOST_STEPS_PER_UPDATE, batch=self.batch)
         for name in ("gamma", "cost_gamma", "gae_lambda", "cost_gae_lambda"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be between 0 and 1, not {getattr(self, name)}")
@@ -283,6 +290,12 @@ def _at_least(low: int, **values: int) -> None:
     for name, value in values.items():
         if value < low:
             raise ValueError(f"{name} must be at least {low}, not {value}")
+
+
+def _at_most(high: int, **values: int) -> None:
+    for name, value in values.items():
+        if value > high:
+            raise ValueError(f"{name} must be at most {high:,}, not {value:,}")
 
 
 def _positive(**values: float) -> None:

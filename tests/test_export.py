@@ -88,6 +88,30 @@ def test_a_file_that_differs_is_not_kept(tmp_path, monkeypatch):
     assert not (tmp_path / "policy.ts").exists()
 
 
+@pytest.mark.parametrize("place", ["policy.ts", "/proc/policy.ts"])
+def test_a_place_that_cannot_be_written_is_told_as_that(place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    trained = untrained(tmp_path, "ford", "mlp")
+    Path("policy.ts").mkdir()
+    with pytest.raises(UserError, match=f"^{place}: cannot be written: "):
+        export(trained, "torchscript", Path(place))
+
+
+def test_a_description_that_cannot_be_written_is_told(tmp_path, monkeypatch):
+    trained = untrained(tmp_path, "ford", "mlp")
+    (tmp_path / "policy.ts.json").mkdir()
+    with pytest.raises(UserError, match=r"policy\.ts\.json: cannot be written: "):
+        export(trained, "torchscript", tmp_path / "policy.ts")
+
+
+def test_a_package_that_is_missing_leaves_no_empty_file(tmp_path, monkeypatch):
+    trained = untrained(tmp_path, "ford", "mlp")
+    monkeypatch.setattr(module, "_installed", lambda name: False)
+    with pytest.raises(UserError, match="--format onnx needs onnx, onnxscript, onnxruntime"):
+        export(trained, "onnx", tmp_path / "policy.onnx")
+    assert not (tmp_path / "policy.onnx").exists()
+
+
 def test_what_cannot_be_exported_is_told(tmp_path, monkeypatch):
     trained = untrained(tmp_path, "ford", "mlp")
 
