@@ -49,3 +49,9 @@ def test_every_hook_is_in_the_manual():
     hooks = [name for name in vars(hookspecs) if name.startswith("heed_")]
     assert hooks == ["heed_components", "heed_observers", "heed_observe", "heed_agents"]
     assert all(f"`{name}(" in page for name in hooks)
+
+
+def test_every_file_of_the_framework_is_in_the_table_of_the_design():
+    page = (ROOT / "docs" / "design.md").read_text()
+    files = [file.name for file in (ROOT / "framework").glob("*.py") if not file.name.startswith("__")]
+    assert [name for name in files if f"`{name}`" not in page] == []

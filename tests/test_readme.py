@@ -43,6 +43,7 @@ def test_the_plugin_is_found_checked_run_and_compared(folder):
     checked = shell(folder, "framework.run", "mine.yaml", "--check")
     assert checked.returncode == 0, checked.stderr
     assert "7 cells, 12 runs" in checked.stdout
+    assert "mine.yaml            # 7 cells, 12 runs: " in README
     small = ["training.steps=4_800", "training.evaluation.episodes=50", "seeds=[0]"]
     ran = shell(folder, "framework.run", "mine.yaml", *small)
     assert ran.returncode == 0, ran.stdout + ran.stderr
