@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import random
 
+import numpy as np
 import pytest
 import torch
 
@@ -15,7 +17,7 @@ from framework.ledger import PLAIN, Ledger, Reckoning
 from framework.plugin_manager import PluginHost
 from framework.rollout import Collector
 from framework.schema import Training
-from framework.seeding import derive
+from framework.seeding import derive, global_streams, seed_everything, set_global_streams
 from framework.stats import iqm, mean_interval
 from framework.tally import Tally
 from plugins.envs.ford import Config as FordConfig
@@ -193,6 +195,24 @@ def test_sampling_follows_the_probabilities():
 def test_streams_differ_by_name_and_seed():
     assert len({derive(s, n) for s in range(50) for n in ("env", "policy", "actions")}) == 150
     assert derive(3, "env") == derive(3, "env")
+
+
+def test_global_streams_go_on_from_where_they_were():
+    """Also between the two normal numbers that numpy and Python make at a time."""
+    seed_everything(3)
+    random.gauss(0, 1), np.random.normal()
+
+    def draw():
+        return random.random(), random.gauss(0, 1), np.random.rand(), np.random.normal(), torch.rand(1).item()
+
+    saved = global_streams()
+    first = draw()
+    assert draw() != first
+    set_global_streams(saved)
+    assert draw() == first
+    torch_alone = {"torch": saved["torch"]}  # as older versions saved it
+    set_global_streams(torch_alone)
+    assert draw()[-1] == first[-1]
 
 
 def test_statistics():

@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -173,6 +174,32 @@ def test_a_trainer_that_is_restored_goes_on_as_if_nothing_had_been(folder, cell)
     expected, found = whole.state(), again.state()
     assert found[1] == expected[1]
     assert [name for name, value in expected[0].items() if not torch.equal(value, found[0][name])] == []
+
+
+def test_plugins_that_draw_from_numpy_or_python_go_on_as_well(folder):
+    study = load(Path("registry.yaml"), ["training.steps=1_200"])
+    run = next(run for run in study.runs if run.labels == ("ppo",))
+    draws, saved = [], []
+
+    def log(step, metrics):
+        draws.append((np.random.normal(), random.gauss(0, 1)))
+        if step == 400:
+            saved.append(whole.state())
+
+    def trainer() -> Trainer:
+        return Trainer(build(run.cell, run.seed, study.host.catalog), run.cell.training, run.seed, log)
+
+    whole = trainer()
+    whole.train()
+    expected = draws[1:]
+    draws.clear()
+    again = trainer()
+    again.restore(*saved[0])
+    again.train()
+    assert draws == expected
+    tensors, counters = saved[0]
+    old = {name: value for name, value in tensors.items() if not name.startswith("random.")}
+    trainer().restore(old | {"torch": tensors["random.torch"]}, counters)  # as versions before this one saved it
 
 
 @pytest.mark.slow
