@@ -115,6 +115,30 @@ def test_failures_stay_in_their_cells(study, capsys):
     assert not (found["dies"] / "result.json").exists()
 
 
+BLIND = """
+    import dataclasses, math
+    from framework.hookspecs import hookimpl
+    from plugins.interpreters.oracle import Oracle
+
+    class Blind(Oracle):
+        name = "blind"
+        def step(self, inputs, state):
+            seen, state = super().step(inputs, state)
+            return dataclasses.replace(seen, mask=seen.mask * math.nan), state
+
+    @hookimpl
+    def heed_components():
+        return [Blind]
+"""
+
+
+def test_a_mask_of_nan_fails_the_run_and_names_the_interpreter(study, capsys):
+    assert study(HEED.replace("oracle", "blind"), blind=BLIND) == FAILED
+    out = capsys.readouterr().out
+    assert "failed: heed (seed 0): interpreter 'blind': mask is NaN or infinite\n" in out
+    assert "Traceback" not in out
+
+
 STILLBORN = """
     import os, multiprocessing
     if multiprocessing.parent_process() is not None:
