@@ -20,6 +20,7 @@ from framework import checkpoint
 from framework.builder import build
 from framework.config import load
 from framework.errors import UserError
+from framework.executor import TIME_TO_SAVE
 from framework.resume import Saver, pack, unpack
 from framework.run import MISTAKE, OK, main
 from framework.trainer import Trainer
@@ -228,6 +229,37 @@ def test_asked_to_stop_it_saves_and_says_how_to_go_on(folder, how):
     assert saved
     _, meta = checkpoint.load(saved[0])
     assert meta["step"] == max(json.loads(line)["step"] for line in (saved[0].parent / "metrics.jsonl").open())
+
+
+SLOW_EVALUATION = """
+import time
+from pathlib import Path
+from framework.hookspecs import RunObserver, hookimpl
+
+class Slow(RunObserver):
+    def evaluate(self, stage, metrics):
+        Path("evaluating").touch()
+        time.sleep(2)
+
+@hookimpl
+def heed_observe(run):
+    return Slow()
+"""
+
+
+def test_asked_to_stop_while_it_evaluates_it_does_not_wait_for_another_task(folder):
+    Path("slow.py").write_text(SLOW_EVALUATION)
+    one = REGISTRY.replace("evaluations:", "# ").replace("  transfer:", "#").replace("steps: 8_000", "steps: 400")
+    Path("registry.yaml").write_text(one + "plugins: [{path: slow.py}]\n")
+    job, deadline = start("runs"), time.monotonic() + 120
+    while not Path("evaluating").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    asked = time.monotonic()
+    job.send_signal(signal.SIGINT)
+    out, _ = job.communicate(timeout=100)
+    assert job.returncode == 1
+    assert "what was running is saved" in out
+    assert time.monotonic() - asked < TIME_TO_SAVE / 2
 
 
 def saved_run(folder: Path) -> Path:
