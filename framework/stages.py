@@ -121,16 +121,18 @@ def _learn_interpreter(run: RunSpec, file: Path, host: PluginHost, progress: Pro
     seed = reading_seed(run)
     settings = run.cell.training.interpreter
     env = build_env(run.cell, seed, host.catalog, "train", settings.rows)
-    interpreter = build_interpreter(run.cell, seed, host.catalog, env)
-    if not interpreter.learns:
-        return
-    file.parent.mkdir(parents=True, exist_ok=True)
-    walks, violations = walk(env, settings.steps, seed)
-    unfinished = file.with_suffix(".unfinished")
-    metrics = learn_to_read(interpreter, env, walks, settings, seed, progress, unfinished)
-    meta = {"run": run.as_dict(), "learning": metrics, "walks": violations, "provenance": provenance()}
-    checkpoint.save(file, interpreter.state_dict(), meta)
-    env.close()
+    try:
+        interpreter = build_interpreter(run.cell, seed, host.catalog, env)
+        if not interpreter.learns:
+            return
+        file.parent.mkdir(parents=True, exist_ok=True)
+        walks, violations = walk(env, settings.steps, seed)
+        unfinished = file.with_suffix(".unfinished")
+        metrics = learn_to_read(interpreter, env, walks, settings, seed, progress, unfinished)
+        meta = {"run": run.as_dict(), "learning": metrics, "walks": violations, "provenance": provenance()}
+        checkpoint.save(file, interpreter.state_dict(), meta)
+    finally:
+        env.close()
 
 
 def run_cell(

@@ -295,6 +295,29 @@ def test_a_learning_interpreter_is_trained_once_and_shared(study, capsys):
     assert "2 done, 0 finished" in capsys.readouterr().out
 
 
+CLOSES = """
+    from framework.hookspecs import hookimpl
+    from plugins.envs.ford import Ford
+
+    class Closes(Ford):
+        name = "closes"
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            open("opened.txt", "a").write(".")
+        def close(self):
+            open("closed.txt", "a").write(".")
+
+    @hookimpl
+    def heed_components():
+        return [Closes]
+"""
+
+
+def test_every_env_that_is_opened_is_closed(study):
+    assert study(HEED.replace("env: ford", "env: closes"), closes=CLOSES) == OK
+    assert Path("opened.txt").read_text() == Path("closed.txt").read_text() != ""
+
+
 def test_settings_that_make_no_difference_to_stage_1_share_its_file(tmp_path):
     file = tmp_path / "registry.yaml"
     system = "env: hazardworld_grid, policy: random_walk, optimizer: fixed"
