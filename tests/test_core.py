@@ -268,7 +268,7 @@ def test_an_env_that_hands_out_nonsense_is_named_and_the_policy_stays_as_it_was(
     policy_cls, oracle = catalog.get("policy", "mlp").cls, catalog.get("interpreter", "oracle").cls(None, env.spec)
     policy = policy_cls(policy_cls.Config(), env.spec)
     before = {name: tensor.clone() for name, tensor in policy.state_dict().items()}
-    collector = Collector(env, Agent(env, oracle, policy), Training(batch=96, rows=4), torch.Generator())
+    collector = Collector(env, Agent(env, oracle, policy), Training(steps=960, batch=96, rows=4), torch.Generator())
     with pytest.raises((FloatingPointError, ValueError), match=message):
         collector.collect()
     assert all(torch.equal(before[name], tensor) for name, tensor in policy.state_dict().items())
