@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from framework.errors import UserError
 from framework.interfaces import (
     ConstraintEnv,
     ConstraintInterpreter,
@@ -54,7 +58,14 @@ class Agent:
     @torch.no_grad()
     def read(self) -> None:
         """Each distinct sentence once; again only if the interpreter has changed."""
-        self.code = self.interpreter.encode(self._sentences)  # [S, ...]
+        self.code = self._encoded(self._sentences)  # [S, ...]
+
+    def _encoded(self, sentences: Sequence[str]) -> Tensor:
+        code: Any = self.interpreter.encode(sentences)
+        if not isinstance(code, Tensor) or code.shape[:1] != (len(sentences),):
+            want = f"one row for each of {len(sentences)} sentences"
+            raise _misread(self.interpreter, f"encode must return a tensor with {want}, not {_shape(code)}")
+        return code
 
     def fresh_mind(self) -> Mind:
         rows = self.rows * self.spec.constraints
@@ -69,15 +80,14 @@ class Agent:
         n, k = self.rows, self.spec.constraints
         start, felt = now.episode_start, felt_at(now)
         start_k = start.repeat_interleave(k)
-        seen, interpreter_state = self.interpreter.step(
-            InterpreterInput(
-                now.obs.repeat_interleave(k, 0),
-                self.code[now.text.flatten()],
-                _fold(labels),
-                felt.repeat_interleave(k, 0),
-            ),
-            reset_rows(mind.interpreter, self.interpreter.initial_state(n * k), start_k),
+        before = reset_rows(mind.interpreter, self.interpreter.initial_state(n * k), start_k)
+        given = InterpreterInput(
+            now.obs.repeat_interleave(k, 0),
+            self.code[now.text.flatten()],
+            _fold(labels),
+            felt.repeat_interleave(k, 0),
         )
+        seen, interpreter_state = self._checked(self.interpreter.step(given, before), before)
         ledger = mind.ledger.charge(now.touched, self._trespassed(seen, felt)).observe(seen, start, self.reckoning)
         mask, budget, threshold = ledger.combined()
         inputs = PolicyInput(
@@ -95,6 +105,32 @@ class Agent:
         memory, policy_state = self.policy.remember(inputs, state)
         return dataclasses.replace(inputs, memory=memory), Mind(ledger, interpreter_state, policy_state)
 
+    def _checked(self, answer: Any, before: State) -> tuple[Interpretation, State]:
+        """What ``step`` returned, if the ledger can use it: a mask of NaN would forbid nothing, and nobody would know.
+
+        At every step, so it must be cheap: shapes are compared, and a sum tells whether all is finite.
+        """
+        if not (isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[0], Interpretation)):
+            got = [type(item).__name__ for item in answer] if isinstance(answer, tuple) else type(answer).__name__
+            raise _misread(self.interpreter, f"step must return (Interpretation, state), not {got}")
+        seen, state = answer
+        rows = self.rows * self.spec.constraints
+        parts = [("mask", seen.mask, (rows, *self.spec.cells)), ("threshold", seen.threshold, (rows,))]
+        parts += [("trespass", seen.trespass, (rows,))] if seen.trespass is not None else []
+        for name, part, want in parts:
+            if not isinstance(part, Tensor) or part.shape != want:
+                raise _misread(self.interpreter, f"{name} must be a tensor of shape {list(want)}, not {_shape(part)}")
+        if not math.isfinite(sum(part.sum() for _, part, _ in parts)):
+            for name, part, _ in parts:
+                if not bool(part.isfinite().all()):
+                    raise _misread(self.interpreter, f"{name} is NaN or infinite")
+        want_state = [_shape(part) for part in before]
+        if not isinstance(state, tuple) or [_shape(part) for part in state] != want_state:
+            shapes = [_shape(part) for part in state] if isinstance(state, tuple) else type(state).__name__
+            told = f"step must return a state shaped as initial_state's, {want_state}, not {shapes}"
+            raise _misread(self.interpreter, told)
+        return seen, state
+
     def _trespassed(self, seen: Interpretation, felt: Tensor) -> Tensor | None:
         """[N, K] bool. Only a move can trespass: to stay where one is costs nothing, and an episode starts for free."""
         if seen.trespass is None:
@@ -107,6 +143,23 @@ class Agent:
         if self.spec.action.kind == "discrete":
             return torch.zeros(self.rows, dtype=torch.int64)
         return torch.zeros(self.rows, self.spec.action.size)
+
+
+def _misread(interpreter: ConstraintInterpreter, what: str) -> UserError:
+    return UserError(f"interpreter '{interpreter.name}': {what}")
+
+
+def _shape(value: Any) -> list[int] | str:
+    return list(value.shape) if isinstance(value, Tensor) else type(value).__name__
+
+
+class Glance(Agent):
+    """An agent that is only tried out: it reads some of the sentences, and takes the others for one of these."""
+
+    @torch.no_grad()
+    def read(self) -> None:
+        some = self._sentences[:8]  # a transformer takes minutes for thousands
+        self.code = self._encoded(some)[torch.arange(len(self._sentences)) % len(some)]
 
 
 def labels_for(interpreter: ConstraintInterpreter, env: ConstraintEnv) -> Labels | None:

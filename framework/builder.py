@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
+import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar, cast
 
 from framework.catalog import Catalog
 from framework.cell import Cell, class_of
 from framework.errors import Problem, UserError
 from framework.interfaces import ConstraintEnv, ConstraintInterpreter, PolicyNet, SafeOptimizer, Split
+from framework.interfaces.component import KINDS, Kind
 from framework.seeding import derive, seed_everything
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -30,31 +36,27 @@ def build(cell: Cell, seed: int, catalog: Catalog, split: Split = "train") -> Sy
     optimizer_cls = cast(type[SafeOptimizer], class_of(cell.optimizer, catalog))
     _check_fit(cell, env, interpreter, policy_cls, optimizer_cls)
     policy = build_policy(cell, seed, catalog, env)
-    optimizer = _make(cell, "optimizer", lambda: optimizer_cls(cell.optimizer.config, policy))
-    return System(env, interpreter, policy, cast(SafeOptimizer, optimizer))
+    optimizer = _make(cell, "optimizer", optimizer_cls, lambda: optimizer_cls(cell.optimizer.config, policy))
+    return System(env, interpreter, policy, optimizer)
 
 
 def build_env(cell: Cell, seed: int, catalog: Catalog, split: Split, rows: int | None = None) -> ConstraintEnv:
     """The env with its training or evaluation split, on a random stream of its own; ``rows``: default training's."""
     cls = cast(type[ConstraintEnv], class_of(cell.env, catalog))
     stream, rows = derive(seed, "env", split), rows or cell.training.rows
-    return cast(
-        ConstraintEnv,
-        _make(cell, "env", lambda: cls(cell.env.config, rows=rows, split=split, seed=stream)),
-    )
+    return _make(cell, "env", cls, lambda: cls(cell.env.config, rows=rows, split=split, seed=stream))
 
 
 def build_interpreter(cell: Cell, seed: int, catalog: Catalog, env: ConstraintEnv) -> ConstraintInterpreter:
     cls = cast(type[ConstraintInterpreter], class_of(cell.interpreter, catalog))
     seed_everything(derive(seed, "interpreter"))
-    made = _make(cell, "interpreter", lambda: cls(cell.interpreter.config, env.spec))
-    return cast(ConstraintInterpreter, made)
+    return _make(cell, "interpreter", cls, lambda: cls(cell.interpreter.config, env.spec))
 
 
 def build_policy(cell: Cell, seed: int, catalog: Catalog, env: ConstraintEnv) -> PolicyNet:
     cls = cast(type[PolicyNet], class_of(cell.policy, catalog))
     seed_everything(derive(seed, "policy"))
-    return cast(PolicyNet, _make(cell, "policy", lambda: cls(cell.policy.config, env.spec)))
+    return _make(cell, "policy", cls, lambda: cls(cell.policy.config, env.spec))
 
 
 def _check_fit(
@@ -100,11 +102,44 @@ def _check_fit(
         raise UserError(problems)
 
 
-def _make(cell: Cell, kind: str, construct: object) -> object:
+def _make(cell: Cell, kind: Kind, cls: type[T], construct: Callable[[], T]) -> T:
     """Call a constructor; a ValueError from it is the plugin's way to refuse what it was given, an ImportError to say
-    what is not installed as it should be."""
+    what is not installed as it should be. Anything else is a mistake in it, told with the plugin's own line."""
+    owner = f"{kind} '{getattr(cell, kind).plugin}'"
     try:
-        return construct()  # type: ignore[operator]
+        return construct()
+    except UserError:
+        raise
     except (ValueError, ImportError) as error:
-        name = getattr(cell, kind).plugin
-        raise UserError(Problem(str(error), owner=f"{kind} '{name}'")) from error
+        raise UserError(Problem(str(error), owner=owner)) from error
+    except Exception as error:
+        spot = _spot(error, _file(cls)) or _first_line(cls)
+        raise UserError(Problem(f"cannot be built: {type(error).__name__}: {error}{spot}", owner=owner)) from error
+
+
+def blame(error: Exception, cell: Cell, catalog: Catalog) -> Problem:
+    """What was raised while a cell's plugins were at work, and by whom: the innermost plugin that was called."""
+    told = f"{type(error).__name__}: {error}"
+    files = {_file(class_of(getattr(cell, kind), catalog)): kind for kind in KINDS}
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if kind := files.get(frame.filename):
+            owner = f"{kind} '{getattr(cell, kind).plugin}'"
+            return Problem(f"{told} ({frame.filename}:{frame.lineno})", owner=owner)
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return Problem(f"{told} ({last.filename}:{last.lineno})")
+
+
+def _spot(error: Exception, file: str) -> str:
+    """The line of ``file`` that raised, or that called what raised: a plugin's mistake often shows inside torch."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return f" ({file}:{lines[-1]})" if lines else ""
+
+
+def _first_line(cls: type) -> str:
+    """Of a constructor that could not even be called."""
+    code = getattr(inspect.getattr_static(cls, "__init__"), "__code__", None)
+    return f" ({code.co_filename}:{code.co_firstlineno})" if code else ""
+
+
+def _file(cls: type) -> str:
+    return inspect.getfile(cls)

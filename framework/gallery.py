@@ -44,8 +44,9 @@ def show(study: Study, runs: Path, console: Console) -> list[Exhibit]:
             continue
         try:
             made.append(Exhibit(cell.label, _film(run_folder(runs, run), study.host, episodes)))
-        except UserError as error:
-            console.print(f"not in the gallery: {cell.label}: {error}", style="yellow", markup=False)
+        except Exception as error:  # a plugin draws it: whatever goes wrong there, the report has the numbers
+            told = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+            console.print(f"not in the gallery: {cell.label}: {told}", style="yellow", markup=False)
     return made
 
 

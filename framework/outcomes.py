@@ -41,20 +41,29 @@ def folders(runs: Path, run: RunSpec, exam: str | None) -> list[Path]:
 
 
 def damaged(study: Study, runs: Path) -> list[str]:
-    """Results that are there but cannot be read, and why."""
+    """Results and interpreters that are there but cannot be read, and why."""
     found = []
+    for file in sorted({interpreter_file(runs, run, study.host) for run in study.runs}):
+        if file.is_file() and (fault := _fault(file)):
+            found.append(fault)
     for run in study.runs:
         for folder in (run_folder(runs, run), *(exam_folder(runs, run, exam) for exam in run.exams)):
             if not (folder / "result.json").is_file():
                 continue
             if read_result(folder) is None:
-                found.append(f"{folder / 'result.json'}: not JSON; delete it, and the run is made again")
+                found.append(f"{folder / 'result.json'}: not a result; delete it, and the run is made again")
                 continue
-            try:
-                checkpoint.load(folder / "evaluation.safetensors")
-            except UserError as error:
-                found.append(str(error))
+            if fault := _fault(folder / "evaluation.safetensors"):
+                found.append(fault)
     return found
+
+
+def _fault(file: Path) -> str | None:
+    try:
+        checkpoint.load(file)
+    except UserError as error:
+        return str(error)
+    return None
 
 
 def scores(study: Study, runs: Path, exam: str | None = None) -> list[Scores]:
@@ -99,9 +108,10 @@ def history(folder: Path) -> dict[str, Array]:
 
 
 def walk_violations(study: Study, runs: Path, run: RunSpec) -> Array:
-    """Mean Delta_C of stage 1's random walks, 50 episodes at a time; empty if the interpreter needed none."""
-    file = interpreter_file(runs, run, study.host)
-    if not file.is_file():
+    """Mean Delta_C of stage 1's random walks, 50 episodes at a time; empty if the interpreter needed none, or if its
+    file cannot be read (``damaged`` names it)."""
+    try:
+        _, meta = checkpoint.load(interpreter_file(runs, run, study.host))
+    except UserError:
         return np.zeros(0)
-    _, meta = checkpoint.load(file)
     return np.array([part["violation"] for part in meta.get("walks", [])], dtype=float)

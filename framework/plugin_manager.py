@@ -44,6 +44,7 @@ FOLDERS: dict[Kind, str] = {
 }
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 LONGEST_PATH = 1_000
+DIGEST = "__heed_digest__"
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,8 @@ class PluginHost:
         if ref.module:
             origin = f"module {ref.module}"
             self.external.append(origin)
-            self._load(ref.module, origin, fallback=("interpreter", ref.module.split(".")[-1]), where=ref.where)
+            name = ref.module.split(".")[-1]
+            self._load(ref.module, origin, fallback=("interpreter", name), where=ref.where, by_content=True)
             return
         file = Path(ref.path or "")
         origin = str(file)
@@ -155,8 +157,7 @@ class PluginHost:
             self.problems.append(Problem(f"plugin file {origin[:LONGEST_PATH]}: {what}", where=ref.where))
             return
         self.external.append(origin)
-        digest = hashlib.sha256(file.read_bytes()).hexdigest()[:12]
-        self._load(file, origin, fallback=("interpreter", file.stem), where=ref.where, version=f"sha256:{digest}")
+        self._load(file, origin, fallback=("interpreter", file.stem), where=ref.where, by_content=True)
 
     def _switch_on(self, name: str, ref: PluginRef) -> None:
         if name not in self.observer_types:
@@ -183,7 +184,9 @@ class PluginHost:
         where: str = "",
         version: str = "",
         builtin: bool = False,
+        by_content: bool = False,
     ) -> None:
+        """``by_content``: its version is a hash of its file, for code that has no version of its own."""
         try:
             module = import_file(target) if isinstance(target, Path) else importlib.import_module(target)
         except SyntaxError as error:
@@ -208,6 +211,7 @@ class PluginHost:
         except SystemExit as error:
             self.problems.append(Problem(f"plugin {origin}: called exit({error.code}) at import", where=where))
             return
+        version = _content_version(module) if by_content else version
         name = f"{origin}"
         self._origins[name] = origin
         try:
@@ -236,14 +240,7 @@ class PluginHost:
                 self._take_observers(impl.function, origin, where)
 
     def _take(self, hook: Any, origin: str, where: str, version: str, file_stem: str) -> None:
-        try:
-            classes = list(hook())
-        except Exception as error:
-            self.problems.append(
-                Problem(f"plugin {origin}: heed_components() raised {type(error).__name__}: {error}", where=where)
-            )
-            return
-        for cls in classes:
+        for cls in self._classes(hook, "heed_components", origin, where):
             faults = class_faults(cls)
             if not faults and file_stem and cls.name != file_stem:
                 faults = [f"its name is '{cls.name}' but its file is {file_stem}.py; a built-in's must be the same"]
@@ -253,14 +250,21 @@ class PluginHost:
             if not faults:
                 self._add(Entry(cls.kind, cls.name, origin, cls, missing_requirements(cls), version), where)
 
-    def _take_observers(self, hook: Any, origin: str, where: str) -> None:
+    def _classes(self, hook: Any, name: str, origin: str, where: str) -> list[Any]:
+        """What a hook hands over; nothing, and a problem, if that is no list."""
         try:
-            classes = list(hook())
+            returned = hook()
+            if isinstance(returned, Iterable) and not isinstance(returned, type | str):
+                return list(returned)
+            got = f"the class {returned.__name__} itself" if isinstance(returned, type) else repr(returned)
+            said = f"{name}() must return a list of classes, got {got}"
         except Exception as error:
-            said = f"plugin {origin}: heed_observers() raised {type(error).__name__}: {error}"
-            self.problems.append(Problem(said, where=where))
-            return
-        for cls in classes:
+            said = f"{name}() raised {type(error).__name__}: {error}{_last_line(error)}"
+        self.problems.append(Problem(f"plugin {origin}: {said}", where=where))
+        return []
+
+    def _take_observers(self, hook: Any, origin: str, where: str) -> None:
+        for cls in self._classes(hook, "heed_observers", origin, where):
             faults = observer_faults(cls)
             if not faults and self.observer_types.setdefault(cls.name, (cls, origin))[0] is not cls:
                 faults = [f"two observers are called '{cls.name}': the other is {self.observer_types[cls.name][1]}"]
@@ -287,8 +291,11 @@ def _own_plugins() -> Path:
 
 
 def import_file(file: Path) -> ModuleType:
-    """Import a plugin file by its path, once: the same file is the same module however often it is named."""
-    name = f"heed_plugin_{file.stem}_{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:8]}"
+    """Import a plugin file by its path, once: the same file is the same module however often it is named. After an
+    edit it is another file: in a notebook the next ``framework.load`` must not get the class of before."""
+    source = file.read_bytes()
+    place, content = (hashlib.sha256(data).hexdigest() for data in (str(file.resolve()).encode(), source))
+    name = f"heed_plugin_{file.stem}_{place[:8]}_{content[:8]}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, file)
@@ -297,11 +304,26 @@ def import_file(file: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        # Not by the loader: its cache takes an edit within the same second, to the same length, for no edit.
+        exec(compile(source, str(file), "exec", dont_inherit=True), module.__dict__)
     except BaseException:
         del sys.modules[name]
         raise
+    vars(module)[DIGEST] = (spec, content)
     return module
+
+
+def _content_version(module: ModuleType) -> str:
+    """A hash of the file that a module was made from. Kept with the module: once imported, it is what it was, whatever
+    has become of its file; only ``importlib.reload``, which gives it another spec, makes it anew."""
+    known, digest = getattr(module, DIGEST, (None, ""))
+    if known is not module.__spec__ or not digest:
+        try:
+            digest = hashlib.sha256(Path(module.__file__ or "").read_bytes()).hexdigest()
+        except (OSError, AttributeError):  # a namespace, or packed in a file
+            return ""
+        vars(module)[DIGEST] = (module.__spec__, digest)
+    return f"sha256:{digest[:12]}"
 
 
 def class_faults(cls: Any) -> list[str]:

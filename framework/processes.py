@@ -86,12 +86,11 @@ class _Worker:
         return Event(task, what, details)
 
     def ask_to_stop(self) -> None:
-        """One that is at work saves first."""
-        if self.task is None:
-            with contextlib.suppress(OSError):
-                self.pipe.send(None)
-        else:
+        """One that is at work saves first. Or it has just come to an end, and waits for another task."""
+        if self.task is not None:
             self._process.terminate()
+        with contextlib.suppress(OSError):
+            self.pipe.send(None)
 
     def stop(self) -> None:
         self._process.join(timeout=TIME_TO_SAVE)

@@ -7,13 +7,17 @@ learn by heart. The best weights by that measure are kept. All is saved now and 
 from __future__ import annotations
 
 import copy
+import math
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from framework import checkpoint
+from framework.errors import Problem, UserError
 from framework.interfaces import (
     ConstraintEnv,
     ConstraintInterpreter,
@@ -27,9 +31,9 @@ from framework.interfaces import (
 )
 from framework.interfaces.types import map_tensors
 from framework.progress_types import Progress
-from framework.resume import Saver, Stopped
+from framework.resume import Saver, Stopped, code, named, part
 from framework.schema import InterpreterLearning
-from framework.seeding import derive, generator
+from framework.seeding import derive, generator, global_streams, set_global_streams
 
 WINDOW = 100
 """Steps of history that an interpreter with memory is trained on at a time."""
@@ -59,6 +63,8 @@ def learn_to_read(
     metrics = interpreter.fit(walks, env.sentences, lesson)
     if metrics is None:
         metrics = _GradientLesson(interpreter, env, walks, settings, seed, unfinished).run(lesson)
+    if any(bool(tensor.isnan().any()) for tensor in interpreter.state_dict().values()):
+        raise UserError(f"interpreter '{interpreter.name}': what it learned in stage 1 has NaN in it; nothing is saved")
     interpreter.eval()
     return metrics
 
@@ -101,6 +107,7 @@ class _GradientLesson:
             loss = reading_loss(
                 self.interpreter, self.sentences, self.batches.draw(settings.batch, self.stream, held_out=False)
             )
+            self._require_finite(float(loss.detach()), "loss")
             self.adam.zero_grad()
             loss.backward()
             self.adam.step()
@@ -125,6 +132,13 @@ class _GradientLesson:
         waited = self.step - self.best_step >= self.settings.patience
         return waited and self.step > 0 and self.step % self.settings.check_every == 0
 
+    def _require_finite(self, loss: float, what: str) -> None:
+        """Before anything is saved or called the best."""
+        if not math.isfinite(loss):
+            where = f"in stage 1, after {self.step:,} iterations"
+            hint = "nothing is saved. Try a smaller training.interpreter.learning_rate"
+            raise UserError(f"interpreter '{self.interpreter.name}': its {what} is {loss:g} {where}; {hint}")
+
     @torch.no_grad()
     def _validate(self) -> float:
         if self.validation is None:  # too few sentences to hold any out
@@ -133,6 +147,7 @@ class _GradientLesson:
         self.interpreter.eval()
         loss = float(reading_loss(self.interpreter, self.sentences, self.validation))
         self.interpreter.train()
+        self._require_finite(loss, "loss on held-out sentences")
         if loss < self.best_loss:
             self.best_loss, self.best_step = loss, self.step
             self.best = copy.deepcopy(self.interpreter.state_dict())
@@ -141,27 +156,37 @@ class _GradientLesson:
     def _save(self) -> None:
         if self.unfinished is None:
             return
-        tensors = {f"now.{k}": v for k, v in self.interpreter.state_dict().items()}
-        tensors |= {f"best.{k}": v for k, v in self.best.items()} | {"stream": self.stream.get_state()}
-        tensors["torch"] = torch.get_rng_state()  # dropout draws from it
-        tensors |= adam_tensors(self.adam)
+        tensors = named("now", self.interpreter.state_dict()) | named("best", self.best)
+        tensors |= named("random", global_streams())  # dropout draws from them
+        tensors |= {"stream": self.stream.get_state()} | adam_tensors(self.adam)
         meta = {"step": self.step, "best_step": self.best_step, "best_loss": self.best_loss}
-        checkpoint.save(self.unfinished, tensors, meta)
+        checkpoint.save(self.unfinished, tensors, meta | code())
 
     def _resume(self) -> None:
-        if self.unfinished is None or not self.unfinished.is_file():
+        found = _find(self.unfinished) if self.unfinished is not None and self.unfinished.is_file() else None
+        if found is None:
             return
-        tensors, meta = checkpoint.load(self.unfinished)
-
-        def part(name: str) -> dict[str, Tensor]:
-            return {k.removeprefix(name): v for k, v in tensors.items() if k.startswith(name)}
-
-        self.interpreter.load_state_dict(part("now."))
-        self.best = part("best.")
+        tensors, meta = found
+        self.interpreter.load_state_dict(part("now", tensors))
+        self.best = part("best", tensors)
         self.stream.set_state(tensors["stream"])
-        torch.set_rng_state(tensors["torch"])
+        set_global_streams(part("random", tensors))
         load_adam_tensors(self.adam, tensors)
         self.step, self.best_step, self.best_loss = meta["step"], meta["best_step"], meta["best_loss"]
+
+
+def _find(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    """An interrupted stage 1. None, and said in the log, if it is damaged or of other code: minutes are lost, not days,
+    so it starts over without asking."""
+    try:
+        tensors, meta = checkpoint.load(file)
+        other = [f"{key} {meta.get(key)!r}, now {value!r}" for key, value in code().items() if meta.get(key) != value]
+        if other:
+            raise UserError(Problem(f"was saved with {', '.join(other)}", where=str(file)))
+    except UserError as error:
+        print(f"not used, stage 1 starts over: {error}", file=sys.stderr)
+        return None
+    return tensors, meta
 
 
 def reading_loss(interpreter: ConstraintInterpreter, sentences: Sequence[str], batch: Walks) -> Tensor:

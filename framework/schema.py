@@ -118,7 +118,7 @@ class Training:
     """How a cell learns."""
 
     steps: int = 100_000
-    """Environment steps of policy learning, over all rows."""
+    """Environment steps of policy learning, over all rows: a multiple of ``batch``."""
     batch: int = 10_000
     """Environment steps per policy update, over all rows."""
     rows: int = 50
@@ -157,6 +157,8 @@ class Training:
             raise ValueError(f"batch ({self.batch}) must be a multiple of rows ({self.rows})")
         if self.steps < self.batch:
             raise ValueError(f"steps ({self.steps}) is less than one batch ({self.batch})")
+        if self.steps % self.batch:  # updates are made of whole batches: more would be done than was asked for
+            raise ValueError(f"steps ({self.steps}) must be a multiple of batch ({self.batch})")
 
 
 @dataclass(frozen=True)

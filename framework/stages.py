@@ -36,6 +36,9 @@ from framework.seeding import derive, generator
 from framework.trainer import Trainer
 from framework.walks import walk
 
+MEASURED = ("reward", "violation", "violation_rate", "length")
+"""What the summary of any result holds, whichever version wrote it."""
+
 
 def run_folder(runs: Path, run: RunSpec) -> Path:
     return runs / "cells" / run.id
@@ -50,12 +53,16 @@ def is_trained(folder: Path) -> bool:
 
 
 def read_result(folder: Path) -> dict[str, Any] | None:
-    """result.json of a finished run; None if it is not there or cannot be read."""
+    """result.json of a finished run; None if it is not there or lacks what every result has."""
     try:
         result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    return result if isinstance(result, dict) and isinstance(result.get("summary"), dict) else None
+    summary = result.get("summary") if isinstance(result, dict) else None
+    if not isinstance(summary, dict) or any(name not in summary for name in MEASURED):
+        return None
+    fine = all(value is None or isinstance(value, int | float) for value in summary.values())  # None was NaN
+    return result if fine else None
 
 
 def is_finished(runs: Path, run: RunSpec) -> bool:
@@ -114,16 +121,18 @@ def _learn_interpreter(run: RunSpec, file: Path, host: PluginHost, progress: Pro
     seed = reading_seed(run)
     settings = run.cell.training.interpreter
     env = build_env(run.cell, seed, host.catalog, "train", settings.rows)
-    interpreter = build_interpreter(run.cell, seed, host.catalog, env)
-    if not interpreter.learns:
-        return
-    file.parent.mkdir(parents=True, exist_ok=True)
-    walks, violations = walk(env, settings.steps, seed)
-    unfinished = file.with_suffix(".unfinished")
-    metrics = learn_to_read(interpreter, env, walks, settings, seed, progress, unfinished)
-    meta = {"run": run.as_dict(), "learning": metrics, "walks": violations, "provenance": provenance()}
-    checkpoint.save(file, interpreter.state_dict(), meta)
-    env.close()
+    try:
+        interpreter = build_interpreter(run.cell, seed, host.catalog, env)
+        if not interpreter.learns:
+            return
+        file.parent.mkdir(parents=True, exist_ok=True)
+        walks, violations = walk(env, settings.steps, seed)
+        unfinished = file.with_suffix(".unfinished")
+        metrics = learn_to_read(interpreter, env, walks, settings, seed, progress, unfinished)
+        meta = {"run": run.as_dict(), "learning": metrics, "walks": violations, "provenance": provenance()}
+        checkpoint.save(file, interpreter.state_dict(), meta)
+    finally:
+        env.close()
 
 
 def run_cell(

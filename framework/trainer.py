@@ -24,7 +24,7 @@ from framework.ledger import Reckoning
 from framework.resume import Saver, named, part
 from framework.rollout import Collector
 from framework.schema import Training
-from framework.seeding import generator
+from framework.seeding import generator, global_streams, set_global_streams
 from framework.tutor import Tutor
 
 Log = Callable[[int, Mapping[str, float]], None]
@@ -83,7 +83,7 @@ class Trainer:
         system = self.system
         tensors = named("policy", system.policy.state_dict()) | named("optimizer", system.optimizer.state_dict())
         tensors |= named("env", system.env.state_dict()) | named("collector", self.collector.state())
-        tensors["torch"] = torch.get_rng_state()
+        tensors |= named("random", global_streams())
         if self.tutor is not None:
             tensors |= named("tutor", self.tutor.state_dict())
         counters = {"step": self.step, "dropped": self.dropped}
@@ -99,7 +99,8 @@ class Trainer:
             self.tutor.load_state_dict(part("tutor", tensors))
             self.collector.agent.read()
         self.collector.restore(part("collector", tensors))
-        torch.set_rng_state(tensors["torch"])
+        # Older saves have torch's stream alone, under its own name.
+        set_global_streams(part("random", tensors) or {"torch": tensors["torch"]})
         self.step, self.dropped = counters["step"], counters["dropped"]
         self._episodes, self._violation = counters["episodes"], counters["violation"]
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -63,6 +66,48 @@ def test_the_walk_through_of_the_documentation_runs_as_a_script(tmp_path):
                           env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"})  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("[1/") == 1  # the study ran once
+
+
+MINE = """
+from framework.hookspecs import hookimpl
+from plugins.interpreters.oracle import Oracle
+
+class Mine(Oracle):
+    name = "mine"
+    edition = 1
+
+@hookimpl
+def heed_components():
+    return [Mine]
+"""
+USES_MINE = "experiments: {a: {env: ford, interpreter: mine, policy: mlp, optimizer: ppo_lagrangian}}\n"
+
+
+@pytest.mark.parametrize("how", ["path: my_plugin.py", "module: my_plugin_module"])
+def test_class_and_version_of_a_plugin_belong_together_after_an_edit(tmp_path, monkeypatch, how):
+    """As in a notebook: a file is read again; a module is what it was until it is reloaded."""
+    monkeypatch.syspath_prepend(tmp_path)
+    file = tmp_path / (how.split(": ")[1].removesuffix(".py") + ".py")
+    file.write_text(MINE)
+    (tmp_path / "r.yaml").write_text(f"plugins: [{{{how}}}]\n{USES_MINE}")
+
+    def found():
+        study = framework.load(tmp_path / "r.yaml").checked
+        return study.host.catalog.get("interpreter", "mine").cls.edition, study.runs[0].cell.interpreter.version
+
+    edition, version = found()
+    assert (edition, version) == (1, "sha256:" + hashlib.sha256(MINE.encode()).hexdigest()[:12])
+    assert found() == (edition, version)
+    edited = MINE.replace("edition = 1", "edition = 2")  # of the same length, within the same second
+    file.write_text(edited)
+    new = (2, "sha256:" + hashlib.sha256(edited.encode()).hexdigest()[:12])
+    if how.startswith("path"):
+        assert found() == new
+        return
+    assert found() == (edition, version)
+    shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
+    importlib.reload(sys.modules["my_plugin_module"])
+    assert found() == new
 
 
 def test_results_are_flat_and_name_their_run(runs):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import random
 
 import numpy as np
 import pytest
@@ -11,16 +12,18 @@ import torch
 
 from framework.advantages import gae
 from framework.agent import Agent
-from framework.interfaces import Categorical, Gaussian, Interpretation, Timestep, kl
+from framework.errors import UserError
+from framework.interfaces import Categorical, Gaussian, Interpretation, NoConfig, Timestep, kl
 from framework.ledger import PLAIN, Ledger, Reckoning
 from framework.plugin_manager import PluginHost
 from framework.rollout import Collector
 from framework.schema import Training
-from framework.seeding import derive
+from framework.seeding import derive, global_streams, seed_everything, set_global_streams
 from framework.stats import STUDENT, iqm, mean_interval
 from framework.tally import Tally
 from plugins.envs.ford import Config as FordConfig
 from plugins.envs.ford import Ford
+from plugins.interpreters.oracle import Oracle
 
 
 def column(*values):
@@ -196,6 +199,24 @@ def test_streams_differ_by_name_and_seed():
     assert derive(3, "env") == derive(3, "env")
 
 
+def test_global_streams_go_on_from_where_they_were():
+    """Also between the two normal numbers that numpy and Python make at a time."""
+    seed_everything(3)
+    random.gauss(0, 1), np.random.normal()
+
+    def draw():
+        return random.random(), random.gauss(0, 1), np.random.rand(), np.random.normal(), torch.rand(1).item()
+
+    saved = global_streams()
+    first = draw()
+    assert draw() != first
+    set_global_streams(saved)
+    assert draw() == first
+    torch_alone = {"torch": saved["torch"]}  # as older versions saved it
+    set_global_streams(torch_alone)
+    assert draw()[-1] == first[-1]
+
+
 def test_statistics():
     assert iqm(torch.arange(8).numpy()) == pytest.approx(3.5)
     assert iqm(torch.tensor([0.0, 1.0, 1.0, 100.0]).numpy()) == pytest.approx(1.0)
@@ -296,10 +317,69 @@ def test_an_env_that_hands_out_nonsense_is_named_and_the_policy_stays_as_it_was(
     policy_cls, oracle = catalog.get("policy", "mlp").cls, catalog.get("interpreter", "oracle").cls(None, env.spec)
     policy = policy_cls(policy_cls.Config(), env.spec)
     before = {name: tensor.clone() for name, tensor in policy.state_dict().items()}
-    collector = Collector(env, Agent(env, oracle, policy), Training(batch=96, rows=4), torch.Generator())
+    collector = Collector(env, Agent(env, oracle, policy), Training(steps=960, batch=96, rows=4), torch.Generator())
     with pytest.raises((FloatingPointError, ValueError), match=message):
         collector.collect()
     assert all(torch.equal(before[name], tensor) for name, tensor in policy.state_dict().items())
+
+
+class Remembers(Oracle):
+    """Truth, as ``spoil`` changes what it returns."""
+
+    def initial_state(self, rows):
+        return (torch.zeros(rows, 2),)
+
+    def step(self, inputs, state):
+        seen, _ = super().step(inputs, ())
+        return self.spoil(seen, state)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda seen, state: None, "step must return (Interpretation, state), not NoneType"),
+        (lambda seen, state: seen, "step must return (Interpretation, state), not Interpretation"),
+        (lambda seen, state: (seen.mask, state), "step must return (Interpretation, state), not ['Tensor', 'tuple']"),
+        (lambda seen, state: (dataclasses.replace(seen, mask=seen.mask * math.nan), state), "mask is NaN or infinite"),
+        (lambda seen, state: (dataclasses.replace(seen, threshold=seen.threshold / 0), state), "threshold is NaN or"),
+        (lambda seen, state: (dataclasses.replace(seen, trespass=seen.threshold * math.nan), state), "trespass is NaN"),
+        (
+            lambda seen, state: (dataclasses.replace(seen, mask=seen.mask.flatten(1)), state),
+            "mask must be a tensor of shape [3, 2, 3], not [3, 6]",
+        ),
+        (
+            lambda seen, state: (dataclasses.replace(seen, threshold=seen.threshold.numpy()), state),
+            "threshold must be a tensor of shape [3], not ndarray",
+        ),
+        (
+            lambda seen, state: (seen, None),
+            "step must return a state shaped as initial_state's, [[3, 2]], not NoneType",
+        ),
+        (lambda seen, state: (seen, ()), "step must return a state shaped as initial_state's, [[3, 2]], not []"),
+    ],
+)
+def test_an_interpreter_that_returns_nonsense_is_named(spoil, message):
+    """A mask of NaN would forbid nothing: it must not be taken for a reading."""
+    env = Ford(FordConfig(), rows=3, split="train", seed=0)
+    host = PluginHost()
+    interpreter = Remembers(NoConfig(), env.spec)
+    interpreter.spoil = spoil
+    policy = host.catalog.get("policy", "mlp").cls
+    agent = Agent(env, interpreter, policy(policy.Config(), env.spec))
+    with pytest.raises(UserError) as told:
+        agent.perceive(env.reset(), agent.fresh_mind(), agent.no_action(), env.labels())
+    assert str(told.value).startswith(f"interpreter 'oracle': {message}")
+    interpreter.spoil = lambda seen, state: (seen, state)
+    agent.perceive(env.reset(), agent.fresh_mind(), agent.no_action(), env.labels())
+
+
+def test_an_interpreter_must_encode_each_sentence():
+    env = Ford(FordConfig(), rows=3, split="train", seed=0)
+    interpreter = Oracle(NoConfig(), env.spec)
+    interpreter.encode = lambda sentences: torch.zeros(len(sentences) - 1, 4)
+    policy = PluginHost().catalog.get("policy", "mlp").cls
+    with pytest.raises(UserError, match=r"interpreter 'oracle': encode must return a tensor with one row for each of"):
+        Agent(env, interpreter, policy(policy.Config(), env.spec))
 
 
 def test_a_setting_added_later_does_not_orphan_old_runs():

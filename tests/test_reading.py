@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -46,11 +47,11 @@ class Tiny(ConstraintInterpreter):
         return Interpretation(mask, self.threshold(inputs.code)[:, 0]), state
 
 
-def lesson(unfinished=None, stop_after=None, settings=SETTINGS):
+def lesson(unfinished=None, stop_after=None, settings=SETTINGS, make=lambda spec: Tiny(None, spec)):
     env = Ford(Config(), rows=20, split="train", seed=0)
     walks, _ = walk(env, settings.steps, 0)
     seed_everything(0)
-    interpreter = Tiny(None, env.spec)
+    interpreter = make(env.spec)
 
     def progress(stage, step, metrics):
         if step == stop_after:
@@ -73,6 +74,75 @@ def test_an_interrupted_stage_1_goes_on_to_the_same_weights(tmp_path):
     assert metrics["iterations"] == 60
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)
     assert not file.exists(), "nothing unfinished is left"
+
+
+@pytest.mark.parametrize("damage", ["code", "bytes"])
+def test_a_save_of_other_code_or_a_damaged_one_is_not_used(tmp_path, monkeypatch, capsys, damage):
+    file = tmp_path / "part.unfinished"
+    whole, _ = lesson()
+    with monkeypatch.context() as patch:
+        if damage == "code":
+            patch.setattr("framework.reading.code", lambda: {"heed": "0", "commit": "older"})
+        assert lesson(file, stop_after=40) == (None, None)
+    if damage == "bytes":
+        file.write_bytes(file.read_bytes()[:-1])
+    again, metrics = lesson(file)
+    told = capsys.readouterr().err
+    assert f"not used, stage 1 starts over: {file}" in told
+    assert ("commit 'older'" if damage == "code" else "is damaged") in told
+    assert metrics["iterations"] == 60
+    assert all(torch.equal(whole[name], again[name]) for name in whole)
+
+
+class Spoilt(Tiny):
+    """Its loss is NaN from the third step on; or only its gradient; or it learns NaN in its own way."""
+
+    name = "spoilt"
+    way, calls = "loss", 0
+
+    def loss(self, inputs, labels, episode_start):
+        self.calls += 1
+        loss = super().loss(inputs, labels, episode_start)
+        if self.way == "loss" and self.calls > 2:
+            return loss * float("nan")
+        return loss + (self.threshold.weight.sum() * 0).sqrt() if self.way == "gradient" else loss
+
+    def fit(self, walks, sentences, lesson):
+        if self.way != "fit":
+            return None
+        nn.init.constant_(self.threshold.bias, float("nan"))
+        return {"loss": 0.0}
+
+
+@pytest.mark.parametrize("validation", [0.0, 0.25])
+@pytest.mark.parametrize(
+    ("way", "message"),
+    [
+        ("loss", "its loss is nan in stage 1, after 2 iterations; nothing is saved"),
+        ("gradient", "its loss is nan in stage 1, after 1 iterations; nothing is saved"),
+        ("fit", "what it learned in stage 1 has NaN in it; nothing is saved"),
+    ],
+)
+def test_nan_ends_stage_1_and_names_the_interpreter(tmp_path, way, message, validation):
+    file = tmp_path / "part.unfinished"
+    settings = dataclasses.replace(SETTINGS, validation=validation)
+    with pytest.raises(UserError) as told:
+        lesson(file, settings=settings, make=lambda spec: vars_of(Spoilt(None, spec), way=way))
+    assert str(told.value).startswith(f"interpreter 'spoilt': {message}")
+    assert not file.exists()
+
+
+def test_nan_of_the_last_gradient_is_seen_too(tmp_path):
+    """With nothing held out no loss is looked at any more."""
+    settings = dataclasses.replace(SETTINGS, validation=0.0, iterations=1)
+    with pytest.raises(UserError, match="has NaN in it"):
+        lesson(settings=settings, make=lambda spec: vars_of(Spoilt(None, spec), way="gradient"))
+
+
+def vars_of(interpreter, **values):
+    for name, value in values.items():
+        setattr(interpreter, name, value)
+    return interpreter
 
 
 def test_learning_stops_when_held_out_sentences_gain_nothing():

@@ -26,6 +26,7 @@ from framework.evaluator import Result
 from framework.outcomes import Scores
 from framework.report import plain
 from framework.run import MISTAKE, OK, main
+from framework.stages import read_result
 
 REGISTRY = """
 study: page
@@ -201,6 +202,63 @@ def test_who_cannot_be_drawn_is_left_out_of_the_gallery_and_said(tmp_path, monke
     assert "not in the gallery: random <walk>" in capsys.readouterr().out
 
 
+CANNOT_DRAW = """
+from framework.hookspecs import hookimpl
+from plugins.envs.ford import Ford
+
+class Dark(Ford):
+    name = "dark"
+    def frame(self, *args, **settings):
+        raise KeyError("no such colour")
+
+@hookimpl
+def heed_components():
+    return [Dark]
+"""
+
+
+def test_an_env_that_cannot_draw_itself_costs_its_film_and_not_the_report(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("dark.py").write_text(CANNOT_DRAW)
+    registry = REGISTRY.replace("heed & co: {env: ford", "heed & co: {env: dark")
+    Path("s.yaml").write_text(registry + "plugins: [{path: dark.py}]\n")
+    assert main(["s.yaml", "--workers", "1", "seeds=[0]"]) == OK
+    captured = capsys.readouterr()
+    assert "not in the gallery: heed & co: KeyError: 'no such colour'" in captured.out
+    assert "Traceback" not in captured.out + captured.err
+    assert re.findall(r'<img alt="([^"]*)"', Path("runs/page/report.html").read_text()) == ["random &lt;walk&gt;"]
+
+
+def test_a_damaged_interpreter_is_named_and_the_report_is_written(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = REGISTRY.replace("rows: 10,", "rows: 10, interpreter: {steps: 2_000},")
+    Path("s.yaml").write_text(
+        text.replace(
+            "heed & co: {env: ford, interpreter: oracle, policy: mlp",
+            "heed & co: {env: hazardworld_grid, interpreter: naive_bayes, policy: mlp",
+        )
+    )
+    assert main(["s.yaml", "--workers", "1", "--only", "heed*", "seeds=[0]", "--quiet"]) == OK
+    (file,) = Path("runs/interpreters").glob("*.safetensors")
+    file.write_bytes(file.read_bytes()[:-1])
+    capsys.readouterr()
+    assert main(["s.yaml", "--report", "--only", "heed*", "seeds=[0]"]) == OK
+    out = capsys.readouterr().out
+    assert f"damaged, so left out: {file}: is damaged" in out
+    assert "1 of 1 runs; tables in" in out
+
+
+@pytest.mark.parametrize(
+    "summary", [{}, {"reward": 1.0}, {"reward": "much", "violation": 0.0, "violation_rate": 0.0, "length": 3.0}, []]
+)
+def test_a_result_without_what_every_result_has_is_none(tmp_path, summary):
+    (tmp_path / "result.json").write_text(json.dumps({"summary": summary}))
+    assert read_result(tmp_path) is None
+    whole = {"reward": None, "violation": 0.0, "violation_rate": 0, "length": 3.0}  # what was NaN is null
+    (tmp_path / "result.json").write_text(json.dumps({"summary": whole}))
+    assert read_result(tmp_path) == {"summary": whole}
+
+
 def test_figures_are_the_same_for_the_same_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("registry.yaml").write_text(REGISTRY)
@@ -216,13 +274,15 @@ def test_a_report_of_what_is_there_runs_nothing(tmp_path, monkeypatch, capsys):
     assert main(["registry.yaml", "--report"]) == MISTAKE
     assert "no run of study 'page' is finished here" in capsys.readouterr().err
     assert main(["registry.yaml", "--workers", "1", "--quiet"]) == OK
-    first, second = sorted(Path("runs/cells").glob("*/result.json"))[:2]
+    first, second, third = sorted(Path("runs/cells").glob("*/result.json"))[:3]
     first.write_text("{")
+    third.write_text('{"summary": {}}')
     (second.parent / "evaluation.safetensors").write_bytes(b"x" * 100)
     capsys.readouterr()
     assert main(["registry.yaml", "--report"]) == OK
     out = capsys.readouterr().out
     assert f"damaged, so left out: {first}" in out
+    assert f"damaged, so left out: {third}" in out
     assert str(second.parent / "evaluation.safetensors") in out
     assert first.read_text() == "{", "a report changes no run"
 

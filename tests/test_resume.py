@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -19,6 +20,7 @@ from framework import checkpoint
 from framework.builder import build
 from framework.config import load
 from framework.errors import UserError
+from framework.executor import TIME_TO_SAVE
 from framework.resume import Saver, pack, unpack
 from framework.run import MISTAKE, OK, main
 from framework.trainer import Trainer
@@ -175,6 +177,32 @@ def test_a_trainer_that_is_restored_goes_on_as_if_nothing_had_been(folder, cell)
     assert [name for name, value in expected[0].items() if not torch.equal(value, found[0][name])] == []
 
 
+def test_plugins_that_draw_from_numpy_or_python_go_on_as_well(folder):
+    study = load(Path("registry.yaml"), ["training.steps=1_200"])
+    run = next(run for run in study.runs if run.labels == ("ppo",))
+    draws, saved = [], []
+
+    def log(step, metrics):
+        draws.append((np.random.normal(), random.gauss(0, 1)))
+        if step == 400:
+            saved.append(whole.state())
+
+    def trainer() -> Trainer:
+        return Trainer(build(run.cell, run.seed, study.host.catalog), run.cell.training, run.seed, log)
+
+    whole = trainer()
+    whole.train()
+    expected = draws[1:]
+    draws.clear()
+    again = trainer()
+    again.restore(*saved[0])
+    again.train()
+    assert draws == expected
+    tensors, counters = saved[0]
+    old = {name: value for name, value in tensors.items() if not name.startswith("random.")}
+    trainer().restore(old | {"torch": tensors["random.torch"]}, counters)  # as versions before this one saved it
+
+
 @pytest.mark.slow
 def test_two_commands_on_one_folder_do_the_work_once(folder):
     """Whoever comes second waits, and finds it done."""
@@ -201,6 +229,37 @@ def test_asked_to_stop_it_saves_and_says_how_to_go_on(folder, how):
     assert saved
     _, meta = checkpoint.load(saved[0])
     assert meta["step"] == max(json.loads(line)["step"] for line in (saved[0].parent / "metrics.jsonl").open())
+
+
+SLOW_EVALUATION = """
+import time
+from pathlib import Path
+from framework.hookspecs import RunObserver, hookimpl
+
+class Slow(RunObserver):
+    def evaluate(self, stage, metrics):
+        Path("evaluating").touch()
+        time.sleep(2)
+
+@hookimpl
+def heed_observe(run):
+    return Slow()
+"""
+
+
+def test_asked_to_stop_while_it_evaluates_it_does_not_wait_for_another_task(folder):
+    Path("slow.py").write_text(SLOW_EVALUATION)
+    one = REGISTRY.replace("evaluations:", "# ").replace("  transfer:", "#").replace("steps: 8_000", "steps: 400")
+    Path("registry.yaml").write_text(one + "plugins: [{path: slow.py}]\n")
+    job, deadline = start("runs"), time.monotonic() + 120
+    while not Path("evaluating").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    asked = time.monotonic()
+    job.send_signal(signal.SIGINT)
+    out, _ = job.communicate(timeout=100)
+    assert job.returncode == 1
+    assert "what was running is saved" in out
+    assert time.monotonic() - asked < TIME_TO_SAVE / 2
 
 
 def saved_run(folder: Path) -> Path:

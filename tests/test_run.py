@@ -116,6 +116,140 @@ def test_failures_stay_in_their_cells(study, capsys):
     assert not (found["dies"] / "result.json").exists()
 
 
+BLIND = """
+    import dataclasses, math
+    from framework.hookspecs import hookimpl
+    from plugins.interpreters.oracle import Oracle
+
+    class Blind(Oracle):
+        name = "blind"
+        def step(self, inputs, state):
+            seen, state = super().step(inputs, state)
+            return dataclasses.replace(seen, mask=seen.mask * math.nan), state
+
+    @hookimpl
+    def heed_components():
+        return [Blind]
+"""
+
+
+def test_a_mask_of_nan_fails_the_run_and_names_the_interpreter(study, capsys):
+    assert study(HEED.replace("oracle", "blind"), blind=BLIND) == FAILED
+    out = capsys.readouterr().out
+    assert "failed: heed (seed 0): interpreter 'blind': mask is NaN or infinite\n" in out
+    assert "Traceback" not in out
+
+
+CARELESS = """
+    import torch
+    from torch import nn
+    from framework.hookspecs import hookimpl
+    from framework.interfaces import Interpretation
+    from plugins.interpreters.oracle import Oracle
+    from plugins.policies.mlp import MLP
+
+    class Forgetful(Oracle):
+        name = "forgetful"
+        def __init__(self, config, spec):
+            self.layer = nn.Linear(1, 1)
+
+    class Signature(Oracle):
+        name = "signature"
+        def __init__(self, config):
+            super().__init__(config, None)
+
+    class Lookup(MLP):
+        name = "lookup"
+        def __init__(self, config, spec):
+            super().__init__(config, spec)
+            self.table = {}["size"]
+
+    class Nothing(Oracle):
+        name = "nothing"
+        def step(self, inputs, state):
+            return None
+
+    class Stateless(Oracle):
+        name = "stateless"
+        def step(self, inputs, state):
+            return super().step(inputs, state)[0]
+
+    class Numpy(Oracle):
+        name = "numpy"
+        def step(self, inputs, state):
+            seen, state = super().step(inputs, state)
+            return Interpretation(seen.mask.numpy(), seen.threshold), state
+
+    class Shape(Oracle):
+        name = "shape"
+        def step(self, inputs, state):
+            seen, state = super().step(inputs, state)
+            return Interpretation(seen.mask, seen.threshold[:, None]), state
+
+    class Raises(Oracle):
+        name = "raises"
+        def step(self, inputs, state):
+            return self.nowhere
+
+    @hookimpl
+    def heed_components():
+        return [Forgetful, Signature, Lookup, Nothing, Stateless, Numpy, Shape, Raises]
+"""
+
+
+@pytest.mark.parametrize(
+    ("system", "message"),
+    [
+        (
+            "interpreter: forgetful, policy: mlp",
+            "cannot be built: AttributeError: cannot assign module before Module.__init__() call "
+            "(careless.py:12) [interpreter 'forgetful']",
+        ),
+        (
+            "interpreter: signature, policy: mlp",
+            "cannot be built: TypeError: Signature.__init__() takes 2 positional arguments but 3 were given "
+            "(careless.py:16) [interpreter 'signature']",
+        ),
+        (
+            "interpreter: oracle, policy: lookup",
+            "cannot be built: KeyError: 'size' (careless.py:23) [policy 'lookup']",
+        ),
+        (
+            "interpreter: nothing, policy: mlp",
+            "interpreter 'nothing': step must return (Interpretation, state), not NoneType",
+        ),
+        (
+            "interpreter: stateless, policy: mlp",
+            "interpreter 'stateless': step must return (Interpretation, state), not Interpretation",
+        ),
+        (
+            "interpreter: numpy, policy: mlp",
+            "interpreter 'numpy': mask must be a tensor of shape [25, 2, 3], not ndarray",
+        ),
+        (
+            "interpreter: shape, policy: mlp",
+            "interpreter 'shape': threshold must be a tensor of shape [25], not [25, 1]",
+        ),
+        (
+            "interpreter: raises, policy: mlp",
+            "AttributeError: 'Raises' object has no attribute 'nowhere' (careless.py:50) [interpreter 'raises']",
+        ),
+        (
+            "interpreter: {plugin: reader, layers: 99}, policy: mlp",
+            "[interpreter 'reader']",
+        ),
+    ],
+)
+def test_check_finds_mistakes_in_plugins_and_tells_where(study, capsys, system, message):
+    env = "hazardworld_grid" if "reader" in system else "ford"
+    registry = f"  heed: {{env: {env}, {system}, optimizer: ppo_lagrangian}}\n"
+    assert study(registry, "--check", careless=CARELESS) == MISTAKE
+    told = capsys.readouterr().err.replace(f"{Path.cwd()}/", "")
+    assert told.startswith("heed: ")
+    assert told.endswith(f"{message}\n")
+    assert "Traceback" not in told
+
+
 STILLBORN = """
     import os, multiprocessing
     if multiprocessing.parent_process() is not None:
@@ -270,6 +404,29 @@ def test_a_learning_interpreter_is_trained_once_and_shared(study, capsys):
     for folder in cells().values():
         assert lines(folder)[-1]["reward"] > 0
     assert "2 done, 0 finished" in capsys.readouterr().out
+
+
+CLOSES = """
+    from framework.hookspecs import hookimpl
+    from plugins.envs.ford import Ford
+
+    class Closes(Ford):
+        name = "closes"
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            open("opened.txt", "a").write(".")
+        def close(self):
+            open("closed.txt", "a").write(".")
+
+    @hookimpl
+    def heed_components():
+        return [Closes]
+"""
+
+
+def test_every_env_that_is_opened_is_closed(study):
+    assert study(HEED.replace("env: ford", "env: closes"), closes=CLOSES) == OK
+    assert Path("opened.txt").read_text() == Path("closed.txt").read_text() != ""
 
 
 def test_settings_that_make_no_difference_to_stage_1_share_its_file(tmp_path):
