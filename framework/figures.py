@@ -69,6 +69,8 @@ def bars(study: Study, runs: Path, exam: str | None = None) -> Figure | None:
         axes[1][column].set_xlabel("budget $h_C$")
     axes[0][0].set_ylabel("reward $J_R$")
     axes[1][0].set_ylabel(r"violations $\Delta_C$")
+    axes[1][0].set_yscale("symlog", linthresh=0.1)  # a random walk has a thousand times the violations of a good agent
+    axes[1][0].set_ylim(bottom=0)
     named = {label: handle for axis in axes[1] for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.legend(named.values(), named.keys(), loc="outside upper center", ncols=4, frameon=False)
     return figure
