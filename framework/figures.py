@@ -142,7 +142,9 @@ def curves(study: Study, runs: Path) -> Figure | None:
 
 def _first_fair_step(cell: Cell) -> int:
     """Before every row can have finished an episode, only the short ones count, and they are the lucky ones."""
-    return int(cell.training.rows * (getattr(cell.env.config, "max_steps", None) or 0))
+    settings = cell.env.config
+    decisions = (getattr(settings, "max_steps", None) or 0) / getattr(settings, "repeat", 1)  # robots hold an action
+    return int(cell.training.rows * decisions)
 
 
 def _band(logs: Sequence[dict[str, Array]], name: str, start: int) -> tuple[Array, tuple[Array, Array, Array]]:

@@ -116,7 +116,7 @@ class Collector:
             cost_advantage=cost_advantage,
             value_target=target,
             cost_value_target=cost_target,
-            violation=violation,
+            violation=violation - training.tolerance,
             episode_length=length,
             violation_error=error,
         )

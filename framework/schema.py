@@ -134,6 +134,9 @@ class Training:
     constraint: Literal["excess", "mean"] = "excess"
     """What must stay below zero. ``excess``: cost past each episode's own budget, so that slack in one episode cannot
     pay for another. ``mean``: the average of cost minus budget (the paper's)."""
+    tolerance: float = added_later(0.0)
+    """What of the above may be left, in cost per episode. Where some violations cannot be foreseen (what lies past the
+    rim of a view), an optimizer that is held to none at all gives up reward for ever."""
     rounding: Literal["nearest", "floor"] = "nearest"
     """How the predicted threshold becomes a whole number (the paper rounds down)."""
     forbid_from: float = added_later(0.5)
@@ -151,6 +154,8 @@ class Training:
         for name in ("gamma", "cost_gamma", "gae_lambda", "cost_gae_lambda"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be between 0 and 1, not {getattr(self, name)}")
+        if self.tolerance < 0:
+            raise ValueError(f"tolerance must be at least 0, not {self.tolerance:g}")
         if not 0 <= self.forbid_from < 1:
             raise ValueError(f"forbid_from must be at least 0 and below 1, not {self.forbid_from:g}")
         if self.batch % self.rows:

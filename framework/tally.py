@@ -24,7 +24,7 @@ class Tally:
     predicted_threshold: Tensor  # [N, K]
 
     def __post_init__(self) -> None:
-        self._finished: list[dict[str, Tensor]] = []
+        self.start_batch()
 
     @classmethod
     def empty(cls, rows: int, constraints: int) -> Tally:
@@ -36,7 +36,8 @@ class Tally:
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
 
     def start_batch(self) -> None:
-        self._finished = []
+        self._finished: list[dict[str, Tensor]] = []
+        self._excess, self._steps = 0.0, 0  # of all steps of this batch, whether or not their episodes have finished
 
     def add(
         self,
@@ -54,6 +55,8 @@ class Tally:
         self.excess = self.excess + excess * valid[:, None]
         self.threshold = torch.where(valid[:, None], now.threshold, self.threshold)
         self.predicted_threshold = torch.where(valid[:, None], predicted_threshold, self.predicted_threshold)
+        self._excess += float((excess * valid[:, None]).sum())
+        self._steps += int(valid.sum())
         rows = now.done
         if bool(rows.any()):
             self._finished.append({name: value[rows] for name, value in self.tensors().items()})
@@ -76,7 +79,9 @@ class Tally:
         """c = J_C - d per episode in the given constraint form, its standard error, and the mean episode length.
 
         From this batch's finished episodes. If none finished, from the running ones so far: a lower bound of both,
-        which errs on the quiet side but is never NaN.
+        which errs on the quiet side but is never NaN. Excess has no budget to be set against at an episode's end, so
+        its mean is taken over all steps of the batch: rows that start together also end together, and then a batch of
+        10,000 steps may hold one finished episode, and that a lucky one.
         """
         excess, length = self._column("excess"), self._column("length")
         predicted, budget = self._column("predicted"), self._column("predicted_threshold")
@@ -85,7 +90,9 @@ class Tally:
             predicted, budget = self.predicted, self.predicted_threshold
         per_episode = (excess if form == "excess" else predicted - budget).sum(-1)
         error = float(per_episode.std()) / len(per_episode) ** 0.5 if len(per_episode) > 1 else 0.0
-        return float(per_episode.mean()), error, max(1.0, float(length.mean()))
+        steps = max(1.0, float(length.mean()))
+        mean = self._excess / max(1, self._steps) * steps if form == "excess" else float(per_episode.mean())
+        return mean, error, steps
 
     def _column(self, name: str) -> Tensor:
         empty = getattr(self, name)[:0]

@@ -9,6 +9,7 @@ import random
 import numpy as np
 import pytest
 import torch
+from tabular import Tabular
 
 from framework.advantages import gae
 from framework.agent import Agent
@@ -24,6 +25,8 @@ from framework.tally import Tally
 from plugins.envs.ford import Config as FordConfig
 from plugins.envs.ford import Ford
 from plugins.interpreters.oracle import Oracle
+from plugins.policies.mlp import MLP
+from plugins.policies.mlp import Config as MLPConfig
 
 
 def column(*values):
@@ -153,6 +156,31 @@ def test_tally_counts_whole_episodes_only():
     assert tally.reward.tolist() == [0, 0], "the step that starts an episode does not count"
     assert tally.episodes().reward.tolist() == [3, 11]
     assert tally.violation("excess")[:2] == pytest.approx((1.5, 0.5)), "of 1 and 2: mean and standard error"
+
+
+def test_excess_is_counted_in_all_steps_of_a_batch_and_not_in_finished_episodes_alone():
+    """One of two rows has finished, in luck: 0 in 2 steps. The other is at 1 a step."""
+    tally, one, valid = Tally.empty(2, 1), torch.ones(2, 1), torch.tensor([True, True])
+    tally.start_batch()
+    unlucky = torch.tensor([[0.0], [1.0]])
+    tally.add(step([0.0, 0.0], [0.0, 1.0], [False, False]), one, unlucky, one, valid)
+    tally.add(step([0.0, 0.0], [0.0, 1.0], [True, False]), one, unlucky, one, valid)
+    assert tally.violation("excess")[::2] == (1.0, 2.0), "half a cost a step, two steps an episode"
+    tally.start_batch()
+    assert tally.violation("excess")[0] == 0, "a new batch counts anew"
+
+
+def test_tolerance_is_what_may_be_left():
+    env = Tabular(20)
+    spec, policy = env.spec, MLP(MLPConfig(), env.spec)
+
+    def violation(**settings):
+        training = Training(steps=220, batch=220, rows=20, **settings)
+        env = Tabular(20)
+        agent = Agent(env, Oracle(None, spec), policy)
+        return Collector(env, agent, training, torch.Generator().manual_seed(0)).collect().violation
+
+    assert violation(tolerance=0.25) == pytest.approx(violation() - 0.25)
 
 
 def test_violation_without_finished_episodes_is_a_number():

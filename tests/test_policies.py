@@ -15,8 +15,10 @@ from plugins.envs.hazardworld_grid import HazardWorldGrid, HazardWorldGridConfig
 from plugins.policies import _ego_map
 from plugins.policies._ego_map import EgoMap
 from plugins.policies._nets import Twin, dense
+from plugins.policies._sentence import BUCKETS
 from plugins.policies._sight import Sight
 from plugins.policies._uses import Uses
+from plugins.texts.words import hash_words_twice, split_words
 
 CATALOG = PluginHost().catalog
 WALL, BALL = 2, 6
@@ -279,3 +281,16 @@ def test_softened_it_prefers_the_same_and_is_less_sure(name):
     assert torch.equal(before.mode(), after.mode())
     assert bool((after.entropy() >= before.entropy() - 1e-6).all())
     assert float(after.entropy().mean()) > float(before.entropy().mean())
+
+
+def test_words_that_share_one_row_of_constraint_fusions_embedding_seldom_share_the_other():
+    sentences = {
+        s for constraint in ("budgetary", "relational", "sequential") for s in world(constraint=constraint).sentences
+    }
+    words = sorted({word for sentence in sentences for word in split_words(sentence)})
+    rows = hash_words_twice(words, length=1, buckets=BUCKETS)[:, 0]
+    assert len(words) > 1_000
+    assert int(rows[:, 0].max()) <= BUCKETS < int(rows[:, 1].min()), "rows of their own"
+    pairs = len(words) * (len(words) - 1) / 2
+    both = len(words) - len({tuple(row) for row in rows.tolist()})
+    assert both <= 5 * (1 + pairs / BUCKETS**2), "about as many as chance would have"

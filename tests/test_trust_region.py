@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from plugins.optimizers._trust_region import Quadratic, conjugate_gradient, cpo_step, pcpo_step, trpo_step
+from plugins.optimizers._trust_region import Quadratic, conjugate_gradient, cpo_step, pcpo_step, pcpo_within, trpo_step
 
 
 def problem(rng: np.random.Generator, size: int = 5) -> tuple[Quadratic, np.ndarray]:
@@ -97,6 +97,43 @@ def test_pcpo_is_the_nearest_point_that_meets_the_constraint(projection):
         assert np.allclose(pcpo_step(p, projection).numpy(), x.value, atol=2e-3 * (1 + np.abs(x.value).max()))
 
 
+def test_pcpo_within_is_the_nearest_point_that_meets_the_constraint_and_lies_in_the_region():
+    """Against a convex solver; where there is no such point, the point of the region that costs least."""
+    rng, cases = np.random.default_rng(12), {}
+    for _ in range(80):
+        p, h = problem(rng)
+        step, case = pcpo_within(p)
+        cases[case] = cases.get(case, 0) + 1
+        x = cvxpy.Variable(len(p.g))
+        metric = cvxpy.psd_wrap(h)
+        region = cvxpy.quad_form(x, metric) <= 2 * p.delta
+        if case == "recovery":
+            cvxpy.Problem(cvxpy.Minimize(p.b.numpy() @ x), [region]).solve()
+            assert float(p.b @ step) + p.c > 0
+        else:
+            distance = cvxpy.quad_form(x - trpo_step(p).numpy(), metric)
+            cvxpy.Problem(cvxpy.Minimize(distance), [p.b.numpy() @ x + p.c <= 0, region]).solve()
+        assert np.allclose(step.numpy(), x.value, atol=3e-3 * (1 + np.abs(x.value).max())), case
+    assert all(cases[case] >= 8 for case in ("free", "projected", "recovery"))
+
+
+def test_pcpo_within_keeps_region_and_constraint_and_is_the_projection_where_that_fits():
+    rng, fits, shortened = np.random.default_rng(13), 0, 0
+    for _ in range(3_000):
+        p, h = problem(rng)
+        step, case = pcpo_within(p)
+        x, published = step.numpy(), pcpo_step(p).numpy()
+        assert x @ h @ x / 2 <= p.delta * (1 + 1e-6)
+        assert case == "recovery" or float(p.b @ step) + p.c <= 1e-6 * (1 + abs(p.c))
+        if published @ h @ published / 2 <= p.delta:
+            fits += 1
+            assert np.allclose(x, published, rtol=1e-5, atol=1e-9)
+        elif case == "projected":
+            shortened += 1
+            assert float(p.g @ step) <= float(p.g @ trpo_step(p)) * (1 + 1e-9)
+    assert fits > 500 and shortened > 200
+
+
 def test_pcpo_leaves_the_trust_region_often_enough_to_need_a_line_search():
     rng, left = np.random.default_rng(3), 0
     for _ in range(2_000):
@@ -140,6 +177,7 @@ def test_the_step_does_not_depend_on_the_units_of_cost():
         scaled = quadratic(h, p.g.numpy(), 200 * p.b.numpy(), 200 * p.c, p.delta)
         assert torch.allclose(cpo_step(p)[0], cpo_step(scaled)[0], rtol=1e-5, atol=1e-7)
         assert torch.allclose(pcpo_step(p), pcpo_step(scaled), rtol=1e-5, atol=1e-7)
+        assert torch.allclose(pcpo_within(p)[0], pcpo_within(scaled)[0], rtol=1e-5, atol=1e-7)
 
 
 def test_no_cost_gradient_is_a_case_of_its_own():
@@ -149,6 +187,7 @@ def test_no_cost_gradient_is_a_case_of_its_own():
     stuck = quadratic(h, np.ones(3), np.zeros(3), 1.0, 0.1)
     assert cpo_step(stuck)[1] == "recovery"
     assert torch.isfinite(pcpo_step(stuck)).all()
+    assert torch.equal(pcpo_within(stuck)[0], trpo_step(stuck)), "no step changes the cost: learn the task"
 
 
 def test_conjugate_gradient_solves_and_tells_its_residual():

@@ -46,7 +46,8 @@ def check_optimizer(cls: type[SafeOptimizer], config: Any = None, env: str | Non
     with contract.promise("the same seed and rollout give the same update"):
         contract.require(
             same_weights(kit.updated(rollout), kit.updated(rollout)),
-            "two updates from the same weights and rollout differ: draw from a generator of your own with a fixed seed",
+            "two updates from the same weights and rollout differ: draw from a generator of your own, seeded in "
+            "__init__ with torch.initial_seed(), which the framework has set from the run's seed",
         )
     with contract.promise("rows that are no decision of the agent's do not weigh"):
         noisy = _disturb_invalid(rollout)

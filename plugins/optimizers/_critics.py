@@ -8,6 +8,7 @@ from torch import Tensor
 
 from framework.interfaces import PolicyInput, PolicyNet, adam_tensors, load_adam_tensors
 from framework.interfaces.types import take
+from plugins.optimizers._shuffle import shuffler
 
 
 class Critics:
@@ -17,7 +18,7 @@ class Critics:
         self.policy, self.epochs, self.minibatch = policy, epochs, minibatch
         self._parameters = list(policy.critic_parameters())
         self._adam = torch.optim.Adam(self._parameters, lr=learning_rate, fused=True) if self._parameters else None
-        self._generator = torch.Generator().manual_seed(0)
+        self._generator = shuffler("critics")
 
     def fit(self, inputs: PolicyInput, target: Tensor, cost_target: Tensor) -> float:
         """Returns the last minibatch's error. Rows are in random order, so minibatches are slices, not copies."""

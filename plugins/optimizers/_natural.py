@@ -18,6 +18,7 @@ from framework.interfaces import Distribution, Metrics, PolicyInput, PolicyNet, 
 from framework.interfaces.types import flatten, take
 from plugins.optimizers._critics import Critics
 from plugins.optimizers._fisher import Fisher, join
+from plugins.optimizers._shuffle import shuffler
 from plugins.optimizers._trust_region import Quadratic, conjugate_gradient
 
 
@@ -82,7 +83,7 @@ class NaturalOptimizer(SafeOptimizer):
         if not self._actor:
             raise ValueError(f"policy '{policy.name}' has no actor parameters to optimise")
         self._critics = Critics(policy, config.critic_learning_rate, config.critic_epochs, config.critic_minibatch)
-        self._generator = torch.Generator().manual_seed(1)
+        self._generator = shuffler("samples")
 
     @abstractmethod
     def direction(self, problem: Quadratic) -> tuple[Tensor, str]:
@@ -95,6 +96,10 @@ class NaturalOptimizer(SafeOptimizer):
     def before(self, rollout: Rollout) -> Metrics:
         """Called first in each update; Lagrangian methods move their multiplier here."""
         return {}
+
+    def looks_twice(self) -> bool:
+        """Whether this update also asks what half of the samples promises of the other half (``Quadratic.fair_s``)."""
+        return False
 
     def acceptable(self, case: str, c: float, gain: float, cost_change: float) -> bool:
         """Does the line search take a step with these surrogate changes? KL is checked apart."""
@@ -133,17 +138,28 @@ class NaturalOptimizer(SafeOptimizer):
     def _problem(self, batch: Batch, now: Distribution, goal: Tensor, c: float) -> tuple[Quadratic, float]:
         ratio = torch.exp(now.log_prob(batch.action) - batch.log_prob)
         g = self._gradient((ratio * goal).mean(), keep=True)
-        b = self._gradient((ratio * batch.cost_advantage).mean())
+        priced = ratio * batch.cost_advantage
+        twice = self.looks_twice()
+        b = self._gradient(priced.mean(), keep=twice)
         self._prepare_fisher(batch.inputs)
         inverse_g, residual_g = conjugate_gradient(self._product, g, self.config.cg_iterations)
         inverse_b, residual_b = torch.zeros_like(b), 0.0
         if self.solves_for_cost:
             inverse_b, residual_b = conjugate_gradient(self._product, b, self.config.cg_iterations)
         image_g, image_b = self._product(inverse_g), self._product(inverse_b)
-        # q and s as w'Hw: never negative, whatever the residual of CG.
-        q, s, r = float(inverse_g @ image_g), float(inverse_b @ image_b), float(inverse_g @ image_b)
-        problem = Quadratic(g, b, inverse_g, inverse_b, q, r, s, c, self.config.kl_radius)
+        # q and s as w'Hw: never negative, whatever the residual of CG. r as b'w: what the step for reward does to cost.
+        q, s, r = float(inverse_g @ image_g), float(inverse_b @ image_b), float(inverse_g @ b)
+        fair_s = self._fair_s(priced, b) if twice else None
+        problem = Quadratic(g, b, inverse_g, inverse_b, q, r, s, c, self.config.kl_radius, fair_s)
         return problem, max(residual_g, residual_b)
+
+    def _fair_s(self, priced: Tensor, b: Tensor) -> float:
+        """b1' H^-1 b2, of two halves of the samples, which are in random order; H is estimated on the first half's."""
+        half, total = len(priced) // 2, len(priced)
+        first = self._gradient(priced[:half].sum() / half)
+        second = (total * b - half * first) / (total - half)
+        inverse, _ = conjugate_gradient(self._product, first, self.config.cg_iterations)
+        return float(inverse @ second)
 
     def _prepare_fisher(self, inputs: PolicyInput) -> None:
         some = slice(max(1, int(len(inputs.obs) * self.config.fisher_share)))  # the batch is in random order

@@ -34,6 +34,8 @@ class Quadratic:
     s: float
     c: float
     delta: float
+    fair_s: float | None = None
+    """s from two halves of the samples, b1'H^-1 b2: what noise promises itself is not in it. None: not looked at."""
 
     @property
     def reach(self) -> float:
@@ -52,7 +54,7 @@ def pcpo_step(problem: Quadratic, projection: str = "kl") -> Tensor:
     kl:  x = a H^-1 g - max(0, (a r + c) / s) H^-1 b,    a = sqrt(2 delta / q)
     l2:  the same with b for H^-1 b, and b'b for s, in the second term.
 
-    The projection can leave the trust region; the line search brings it back.
+    The projection can leave the trust region: ``pcpo_within``.
     """
     a = problem.reach
     excess = max(0.0, a * problem.r + problem.c)
@@ -61,6 +63,25 @@ def pcpo_step(problem: Quadratic, projection: str = "kl") -> Tensor:
     if projection == "l2":
         return a * problem.inverse_g - excess / max(float(problem.b @ problem.b), TINY) * problem.b
     raise ValueError(f"projection must be kl or l2, not {projection!r}")
+
+
+def pcpo_within(problem: Quadratic) -> tuple[Tensor, str]:
+    """PCPO's step within the trust region, and which case it was: ``free``, ``projected`` or ``recovery``.
+
+    The point nearest to the TRPO step, in the metric H, that meets the constraint and lies in the region. Where the
+    projection is too long, the part of it that meets the constraint, -(c / s) H^-1 b, is kept, and the rest, which
+    changes reward and not cost, is shortened. Where the region has no room for the first part, go straight down the
+    cost: recovery. (To shorten the whole step instead is to give up the constraint for reward.)
+    """
+    a, q, r, s, c = problem.reach, problem.q, problem.r, problem.s, problem.c
+    if a * r + c <= 0 or s < TINY:
+        return trpo_step(problem), "free"
+    room = 2 * problem.delta - c * c / s  # for the rest, squared
+    if room <= 0:
+        return -math.sqrt(2 * problem.delta / s) * problem.inverse_b, "recovery"
+    size = a * a * max(0.0, q - r * r / s)  # of the rest, squared
+    rest = a * (problem.inverse_g - r / s * problem.inverse_b)
+    return min(1.0, math.sqrt(room / max(size, TINY))) * rest - c / s * problem.inverse_b, "projected"
 
 
 def cpo_step(problem: Quadratic) -> tuple[Tensor, str]:

@@ -11,15 +11,15 @@ from torch import Tensor
 
 from framework.hookspecs import hookimpl
 from framework.interfaces import SafeOptimizer
+from plugins.optimizers._promises import PromiseConfig, PromiseOptimizer
 from plugins.optimizers._trust_region import Quadratic, cpo_step
-from plugins.optimizers._urgency import UrgentConfig, UrgentOptimizer
 
 
-class CPO(UrgentOptimizer):
+class CPO(PromiseOptimizer):
     """Constrained policy optimization: exact within the trust region, recovery when the constraint is out of reach."""
 
     name = "cpo"
-    Config = UrgentConfig
+    Config = PromiseConfig
 
     def direction(self, problem: Quadratic) -> tuple[Tensor, str]:
         return cpo_step(self.ask(problem))

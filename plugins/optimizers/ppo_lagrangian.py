@@ -20,6 +20,7 @@ from framework.hookspecs import hookimpl
 from framework.interfaces import Metrics, PolicyNet, Rollout, SafeOptimizer, adam_tensors, kl, load_adam_tensors
 from framework.interfaces.types import flatten, take
 from plugins.optimizers._multiplier import Multiplier, MultiplierConfig
+from plugins.optimizers._shuffle import shuffler
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class PPOLagrangian(SafeOptimizer):
         super().__init__(config, policy)
         self.multiplier = Multiplier(config)
         self._adam = torch.optim.Adam(policy.parameters(), lr=config.learning_rate)
-        self._generator = torch.Generator().manual_seed(0)
+        self._generator = shuffler("samples")
 
     def update(self, rollout: Rollout) -> Metrics:
         config = self.config

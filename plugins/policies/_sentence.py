@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from framework.interfaces import PolicyInput
-from plugins.texts.words import hash_words
+from plugins.texts.words import hash_words_twice
 
 WORDS = 20
 """Words of a sentence that are read: all of them in 99 of 100 of ours. Each costs a step of the LSTM."""
@@ -19,8 +19,7 @@ and there is no vocabulary to store."""
 
 def encode(sentences: Sequence[str]) -> Tensor:
     """[S, WORDS, 2] hashed words, 0 where the sentence is over."""
-    first, second = (hash_words(sentences, WORDS, BUCKETS, salt) for salt in ("", "again "))
-    return torch.stack([first, torch.where(second > 0, second + BUCKETS, 0)], dim=-1)
+    return hash_words_twice(sentences, WORDS, BUCKETS)
 
 
 class SentenceReader(nn.Module):
