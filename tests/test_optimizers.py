@@ -208,22 +208,27 @@ def test_promise_and_fact_agree_for_a_small_step(name, extra, violation):
     assert done["kl"] <= 1e-4
 
 
-def with_cost_advantage(rollout, signal, noise, seed=0):
-    """The first action costs ``signal`` more than the others, and chance adds or takes ``noise``."""
+def with_cost_advantage(rollout, signal, noise, shared=0.0, seed=0):
+    """The first action costs ``signal`` more; chance adds ``noise`` to each step, ``shared`` to all steps of a row."""
     stream = torch.Generator().manual_seed(seed)
     chance = torch.randn(rollout.action.shape, generator=stream)
-    return dataclasses.replace(rollout, cost_advantage=signal * (rollout.action == 0).float() + noise * chance)
+    luck = torch.randn(rollout.action.shape[1], generator=stream)
+    cost = signal * (rollout.action == 0).float() + noise * chance + shared * luck
+    return dataclasses.replace(rollout, cost_advantage=cost)
 
 
 @pytest.mark.parametrize("name", ["cpo", "pcpo"])
-@pytest.mark.parametrize(("signal", "noise", "low", "high"), [(1.0, 0.0, 0.9, 1.0), (0.0, 1.0, 0.05, 0.3)])
-def test_promises_are_checked_on_samples_that_did_not_make_them(name, signal, noise, low, high):
+@pytest.mark.parametrize(
+    ("signal", "noise", "shared", "low", "high"),
+    [(1.0, 0.0, 0.0, 0.9, 1.0), (0.0, 1.0, 0.0, 0.05, 0.3), (0.0, 0.0, 1.0, 0.05, 0.3)],
+)
+def test_promises_are_checked_on_rows_that_did_not_make_them(name, signal, noise, shared, low, high):
     """What is no chance is there in the other half too; what is, is not, though the step promises as much of it."""
     policy = small_policy(Tabular(1).spec)
     optimizer = made(name, policy)
     optimizer.direction = lambda problem: (torch.zeros_like(optimizer.ask(problem).g), "still")
     for seed in range(20 * EVERY):  # the policy stays, the chance differs
-        optimizer.update(with_cost_advantage(rollout_of(policy, rows=20), signal, noise, seed))
+        optimizer.update(with_cost_advantage(rollout_of(policy, rows=20), signal, noise, shared, seed))
     assert low <= optimizer.kept <= high
 
 

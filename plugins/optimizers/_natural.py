@@ -68,6 +68,7 @@ class Batch:
     cost_advantage: Tensor  # [B] centred, in cost per step
     target: Tensor  # [B]
     cost_target: Tensor  # [B]
+    half: Tensor  # [B] bool: of every other row. What one row meets says nothing of what another meets
 
 
 class NaturalOptimizer(SafeOptimizer):
@@ -149,15 +150,17 @@ class NaturalOptimizer(SafeOptimizer):
         image_g, image_b = self._product(inverse_g), self._product(inverse_b)
         # q and s as w'Hw: never negative, whatever the residual of CG. r as b'w: what the step for reward does to cost.
         q, s, r = float(inverse_g @ image_g), float(inverse_b @ image_b), float(inverse_g @ b)
-        fair_s = self._fair_s(priced, b) if twice else None
+        fair_s = self._fair_s(priced, batch.half, b) if twice else None
         problem = Quadratic(g, b, inverse_g, inverse_b, q, r, s, c, self.config.kl_radius, fair_s)
         return problem, max(residual_g, residual_b)
 
-    def _fair_s(self, priced: Tensor, b: Tensor) -> float:
-        """b1' H^-1 b2, of two halves of the samples, which are in random order; H is estimated on the first half's."""
-        half, total = len(priced) // 2, len(priced)
-        first = self._gradient(priced[:half].sum() / half)
-        second = (total * b - half * first) / (total - half)
+    def _fair_s(self, priced: Tensor, half: Tensor, b: Tensor) -> float | None:
+        """b1' H^-1 b2, where each half of the rows has its own gradient of cost. None if there is but one row."""
+        some, others = int(half.sum()), int((~half).sum())
+        if not some or not others:
+            return None
+        first = self._gradient(priced[half].mean())
+        second = ((some + others) * b - some * first) / others
         inverse, _ = conjugate_gradient(self._product, first, self.config.cg_iterations)
         return float(inverse @ second)
 
@@ -228,4 +231,5 @@ def _flat(rollout: Rollout, stream: torch.Generator) -> Batch:
         cost_advantage=cost_advantage - cost_advantage.mean(),
         target=target,
         cost_target=cost_target,
+        half=keep % rollout.valid.shape[1] % 2 == 0,
     )

@@ -4,8 +4,9 @@ The gradient of cost, b, is sampled, and a step that is the best for just these 
 s = b'H^-1 b a part is noise squared. The published steps ask for a promise of exactly -c while the constraint is broken
 by c; where noise alone can promise that much, cost stays where it is however long one trains.
 
-So every few updates one half of the samples makes a step, and the other half says what it is worth: b1'H^-1 b2 has the
-same mean as s would have without noise. The share of promises that is kept, averaged over updates, is
+So every few updates one half of the rows makes a step, and the other half says what it is worth: b1'H^-1 b2 has the
+same mean as s would have without noise. (Rows, not steps: steps of one episode share what they meet later.) The share
+of promises that is kept, averaged over updates, is
 
     kept = mean of b1'H^-1 b2 / mean of b'H^-1 b
 
@@ -39,7 +40,7 @@ class PromiseConfig(NaturalConfig):
     """Settings of those that solve for the constraint."""
 
     promises: Literal["held_out", "sampled"] = "held_out"
-    """Whether what a step promises of cost is checked on samples that it was not made from, and more asked for
+    """Whether what a step promises of cost is checked on rows that it was not made from, and more asked for
     accordingly (held_out), or believed, as published (sampled)."""
     caution: float = field(default=0.0, metadata={"added_later": True})
     """Standard errors that are added to c, for a batch of few episodes (0: as published; try 0.5)."""

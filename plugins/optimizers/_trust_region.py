@@ -35,7 +35,7 @@ class Quadratic:
     c: float
     delta: float
     fair_s: float | None = None
-    """s from two halves of the samples, b1'H^-1 b2: what noise promises itself is not in it. None: not looked at."""
+    """s from two halves of the rows, b1'H^-1 b2: what noise promises itself is not in it. None: not looked at."""
 
     @property
     def reach(self) -> float:
