@@ -222,7 +222,7 @@ def _print_cells(study: Study, console: Console, runs_dir: Path | None) -> None:
     out = Table(title=f"{study.name}: {counted(len(study.cells), 'cell')}", title_justify="left")
     heads = ["cell", "env", "interpreter", "policy", "optimizer", "steps", "seeds"]
     for head in heads + (["finished"] if runs_dir else []):
-        out.add_column(head)
+        out.add_column(head, overflow="fold")  # names that are cut cannot be told apart
     for item in study.cells:
         cell = item.cell
         row = [

@@ -15,9 +15,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from matplotlib import pyplot as plt
 from PIL import Image
+from scoring import scored
 
-from framework import checkpoint, gallery, latex, outcomes, stats
+from framework import checkpoint, figures, gallery, latex, outcomes, stats
 from framework.broken import most_broken, over_seeds
 from framework.config import load
 from framework.evaluator import Result
@@ -225,6 +227,24 @@ def test_figures_are_the_same_for_the_same_runs(tmp_path, monkeypatch, capsys):
     before = Path("runs/page/bars.svg").read_bytes()
     main(["registry.yaml", "--workers", "1"])
     assert Path("runs/page/bars.svg").read_bytes() == before
+
+
+@pytest.mark.parametrize(("systems", "columns"), [(1, 1), (5, 5), (6, 6), (7, 4), (13, 5)])
+def test_a_legend_has_up_to_six_names_in_a_row_and_rows_of_a_length(systems, columns):
+    kinds = ["budgetary", "relational", "sequential"]
+    found = [scored(f"system {i}", np.ones((2, 9)), kinds=kinds) for i in range(systems)]
+    figure = figures.bars(found)
+    assert figure.legends[0]._ncols == columns
+    plt.close(figure)
+
+
+def test_a_legend_of_long_names_stays_within_the_figure():
+    found = [scored(f"{i} " + "a long name " * 3, np.ones((2, 2))) for i in range(5)]
+    figure = figures.bars(found)
+    figure.set_layout_engine("constrained")
+    figure.canvas.draw()
+    assert figure.legends[0].get_window_extent().width <= figure.bbox.width
+    plt.close(figure)
 
 
 def test_a_report_of_what_is_there_runs_nothing(tmp_path, monkeypatch, capsys):
