@@ -18,6 +18,7 @@ from framework.processes import Processes
 from framework.progress import Display
 from framework.records import Records
 from framework.resume import Resume
+from framework.wording import counted
 
 AnyPath = str | PathLike[str]
 
@@ -88,7 +89,9 @@ class Study:
         return made
 
     def __repr__(self) -> str:
-        return f"<study {self.name}: {len(self.checked.cells)} cells, {len(self.checked.runs)} runs>"
+        return (
+            f"<study {self.name}: {counted(len(self.checked.cells), 'cell')}, {counted(len(self.checked.runs), 'run')}>"
+        )
 
 
 @contextlib.contextmanager

@@ -47,6 +47,8 @@ class Study:
     """Names of the further evaluations."""
     reuse: tuple[Path, ...] = ()
     """Runs folders to take finished runs from."""
+    part: tuple[str, ...] = ()
+    """What the command line left out or changed."""
 
 
 RESERVED = ("cells", "interpreters")
@@ -70,7 +72,9 @@ def load(file: Path, overrides: list[str] | None = None, max_cells: int = MAX_CE
     refs = _plugin_refs(source, file.parent, notes) + _observer_refs(source, notes)
     host = PluginHost(refs, strict=False)
     notes.problems += host.problems
-    return _Checker(source, registry, host, notes, max_cells, file.parent).study(refs)
+    study = _Checker(source, registry, host, notes, max_cells, file.parent).study(refs)
+    changed = tuple(change for change in overrides or () if not change.startswith("report."))
+    return dataclasses.replace(study, part=changed)
 
 
 def _registry(source: Source, notes: Notes) -> Registry:

@@ -15,10 +15,10 @@ import matplotlib
 import numpy as np
 
 from framework.cell import Cell
-from framework.checkpoint import write_bytes
 from framework.config import Study
 from framework.grid import GridCell
-from framework.outcomes import Array, Scores, Task, history, scores, walk_violations
+from framework.outcomes import Array, Scores, Task, ablations, changes, history, walk_violations
+from framework.output import Output
 from framework.stages import run_folder
 
 matplotlib.use("Agg")
@@ -41,9 +41,9 @@ SMOOTH = 5
 """Updates that a learning curve is averaged over."""
 
 
-def bars(study: Study, runs: Path, exam: str | None = None) -> Figure | None:
+def bars(scores: Sequence[Scores]) -> Figure | None:
     """The paper's bars: mean reward and mean violation of each system, by true h_C, one column per kind."""
-    found = [s for s in scores(study, runs, exam) if s.cell.group == "experiments"]
+    found = [s for s in scores if s.cell.group == "experiments"]
     if not found:
         return None
     names = list(dict.fromkeys(_system(s.cell) for s in found))
@@ -72,7 +72,7 @@ def bars(study: Study, runs: Path, exam: str | None = None) -> Figure | None:
     axes[1][0].set_yscale("symlog", linthresh=0.1)  # a random walk has a thousand times the violations of a good agent
     axes[1][0].set_ylim(bottom=0)
     named = {label: handle for axis in axes[1] for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    figure.legend(named.values(), named.keys(), loc="outside upper center", ncols=4, frameon=False)
+    _legend(figure, list(named), list(named.values()))
     return figure
 
 
@@ -136,8 +136,17 @@ def curves(study: Study, runs: Path) -> Figure | None:
     axes[1].set_yscale("symlog", linthresh=0.1)
     axes[1].set_ylim(bottom=0)
     axes[1].axvline(0, color="grey", linewidth=0.6)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=5, frameon=False)
+    handles, names = axes[0].get_legend_handles_labels()
+    _legend(figure, names, handles)
     return figure
+
+
+def _legend(figure: Figure, names: Sequence[str], handles: Sequence[Any]) -> None:
+    """Above the figure: up to six names in a row if it is wide enough, and rows of about the same length."""
+    widest = max(len(name) for name in names) * 0.085 + 0.6  # inches, with the patch beside it
+    most = max(1, min(6, int(figure.get_figwidth() / widest)))
+    lines = -(-len(names) // most)
+    figure.legend(handles, names, loc="outside upper center", ncols=-(-len(names) // lines), frameon=False)
 
 
 def _first_fair_step(cell: Cell) -> int:
@@ -165,43 +174,31 @@ def _smooth(values: Array) -> Array:
     return np.where(known.any(-1), total / np.maximum(known.sum(-1), 1), np.nan)
 
 
-def deltas(study: Study, runs: Path, exam: str | None = None) -> Figure | None:
+def deltas(scores: Sequence[Scores]) -> Figure | None:
     """What each cell of an ablation changes against its baseline, in reward and in violations."""
-    found = scores(study, runs, exam)
-    lines: list[tuple[str, Scores, Scores]] = []
-    for group in dict.fromkeys(s.cell.group for s in found if s.cell.group != "experiments"):
-        members = [s for s in found if s.cell.group == group]
-        base = next((s for s in members if s.cell.baseline), None)
-        if base is not None:
-            lines += [(f"{s.cell.name}\n({group})", s, base) for s in members if s is not base]
+    lines = ablations(scores)
     if not lines:
         return None
     figure, axes = plt.subplots(1, 2, figsize=(9, 1.2 + 0.45 * len(lines)), sharey=True)
     for axis, what, colours in zip(axes, ("reward", "violation"), (GREENS, BLUES), strict=True):
-        for i, (_, system, base) in enumerate(lines):
-            difference = _differences(getattr(system, what), getattr(base, what))
+        for i, (system, base) in enumerate(lines):
+            difference, _ = changes(system, base, what)
             axis.barh(i, difference.mean(), color=colours(0.6))
             axis.hlines(i, difference.min(), difference.max(), color="black", linewidth=1)
         axis.axvline(0, color="black", linewidth=0.8)
         axis.set_title({"reward": "change in reward", "violation": r"change in violations $\Delta_C$"}[what])
-    axes[0].set_yticks(range(len(lines)), [name for name, _, _ in lines])
+    axes[0].set_yticks(range(len(lines)), [f"{s.cell.name}\n({s.cell.group})" for s, _ in lines])
     axes[0].invert_yaxis()
     return figure
 
 
-def _differences(ours: Array, base: Array) -> Array:
-    """Seed by seed where both have as many, else against the base's mean."""
-    mine, theirs = np.nanmean(ours, axis=1), np.nanmean(base, axis=1)
-    return np.asarray(mine - (theirs if len(mine) == len(theirs) else theirs.mean()))
-
-
-def store(figure: Figure, folder: Path, name: str) -> str:
+def store(figure: Figure, output: Output, name: str) -> str:
     """As <name>.png and <name>.svg; returns the SVG's text."""
     figure.set_layout_engine("constrained")
     png, svg = io.BytesIO(), io.StringIO()
     figure.savefig(png, format="png", dpi=160)
     figure.savefig(svg, format="svg", metadata={"Date": None})
     plt.close(figure)
-    write_bytes(folder / f"{name}.png", png.getvalue())
-    write_bytes(folder / f"{name}.svg", svg.getvalue().encode())
+    output.write(f"{name}.png", png.getvalue())
+    output.write(f"{name}.svg", svg.getvalue().encode())
     return svg.getvalue()

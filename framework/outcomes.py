@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -31,6 +33,38 @@ class Scores:
     tasks: tuple[Task, ...]
     reward: Array  # [seeds, tasks] mean over episodes
     violation: Array  # [seeds, tasks]
+    seeds: tuple[int, ...]
+    results: tuple[dict[str, Any], ...]
+    """What result.json holds, seed by seed."""
+
+    def summary(self, name: str) -> Array:
+        """[seeds] one entry of the summaries; NaN where it was not measured."""
+        return np.array([number(result["summary"].get(name)) for result in self.results])
+
+
+def number(value: float | None) -> float:
+    """JSON has no NaN: it is null there."""
+    return math.nan if value is None else float(value)
+
+
+def changes(system: Scores, base: Scores, what: str) -> tuple[Array, int]:
+    """What a system changes against another: seed by seed where both have finished, and how many such seeds there are.
+    If there is none, the difference of the means alone."""
+    ours, theirs = (dict(zip(s.seeds, s.summary(what), strict=True)) for s in (system, base))
+    shared = [seed for seed in ours if seed in theirs]
+    if not shared:
+        return np.array([np.mean(list(ours.values())) - np.mean(list(theirs.values()))]), 0
+    return np.array([ours[seed] - theirs[seed] for seed in shared]), len(shared)
+
+
+def ablations(found: Sequence[Scores]) -> list[tuple[Scores, Scores]]:
+    """Each cell of an ablation with the baseline of its group, where both have finished."""
+    pairs = []
+    for group in dict.fromkeys(s.cell.group for s in found if s.cell.group != "experiments"):
+        members = [s for s in found if s.cell.group == group]
+        base = next((s for s in members if s.cell.baseline), None)
+        pairs += [(s, base) for s in members if s is not base] if base else []
+    return pairs
 
 
 def folders(runs: Path, run: RunSpec, exam: str | None) -> list[Path]:
@@ -42,41 +76,47 @@ def folders(runs: Path, run: RunSpec, exam: str | None) -> list[Path]:
 
 def damaged(study: Study, runs: Path) -> list[str]:
     """Results and interpreters that are there but cannot be read, and why."""
-    found = []
-    for file in sorted({interpreter_file(runs, run, study.host) for run in study.runs}):
-        if file.is_file() and (fault := _fault(file)):
-            found.append(fault)
-    for run in study.runs:
-        for folder in (run_folder(runs, run), *(exam_folder(runs, run, exam) for exam in run.exams)):
-            if not (folder / "result.json").is_file():
-                continue
-            if read_result(folder) is None:
-                found.append(f"{folder / 'result.json'}: not a result; delete it, and the run is made again")
-                continue
-            if fault := _fault(folder / "evaluation.safetensors"):
-                found.append(fault)
-    return found
+    files = sorted({interpreter_file(runs, run, study.host) for run in study.runs})
+    faults = [_unreadable(file) for file in files if file.is_file()]
+    faults += [fault(folder) for run in study.runs for folder in all_folders(runs, run)]
+    return [told for told in faults if told]
 
 
-def _fault(file: Path) -> str | None:
+def all_folders(runs: Path, run: RunSpec) -> list[Path]:
+    return [run_folder(runs, run), *(exam_folder(runs, run, exam) for exam in run.exams)]
+
+
+def fault(folder: Path) -> str:
+    """Why a result that is there cannot be read, and what to do; '' if it can, or if there is none."""
+    result = folder / "result.json"
+    if not result.is_file():
+        return ""
+    told = _unreadable(folder / "evaluation.safetensors") if read_result(folder) else f"{result}: not a result"
+    return f"{told}; delete {result}, and the run is made again" if told else ""
+
+
+def _unreadable(file: Path) -> str:
     try:
         checkpoint.load(file)
     except UserError as error:
         return str(error)
-    return None
+    return ""
 
 
 def scores(study: Study, runs: Path, exam: str | None = None) -> list[Scores]:
-    """One entry for each cell with at least one finished run."""
+    """One entry for each cell with at least one finished run. All tables and bars are made of these, so a run whose
+    result or whose episodes cannot be read is in none of them."""
     found = []
     for cell in study.cells:
         kinds = cast(type[ConstraintEnv], class_of(cell.cell.env, study.host.catalog)).kinds
-        tables = [t for run in cell.runs() for folder in folders(runs, run, exam) if (t := _by_task(folder, kinds))]
-        tasks = tuple(sorted({task for t in tables for task in t}))
-        if tasks:
+        read = [(run.seed, read_result(f), _by_task(f, kinds)) for run in cell.runs() for f in folders(runs, run, exam)]
+        whole = [(seed, result, table) for seed, result, table in read if result and table]
+        tasks = tuple(sorted({task for _, _, table in whole for task in table}))
+        if whole:
             missing = (np.nan, np.nan)
-            values = np.array([[t.get(task, missing) for task in tasks] for t in tables])
-            found.append(Scores(cell, tasks, values[..., 0], values[..., 1]))
+            values = np.array([[table.get(task, missing) for task in tasks] for _, _, table in whole])
+            seeds, results = tuple(seed for seed, _, _ in whole), tuple(result for _, result, _ in whole)
+            found.append(Scores(cell, tasks, values[..., 0], values[..., 1], seeds, results))
     return found
 
 

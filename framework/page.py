@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
-from framework.checkpoint import write_bytes
 from framework.config import Study
 from framework.stages import run_folder
+from framework.tables import Sheet
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c1c1e; --paper: #ffffff; --soft: #6b6b70; --line: #d9d9de; }
@@ -33,6 +33,7 @@ figure svg { max-width: 100%; height: auto; min-width: 34rem; }
 .films figcaption { font-size: .88rem; color: var(--soft); }
 details { margin-top: .6rem; } pre { font-size: .8rem; overflow-x: auto; }
 .note { color: var(--soft); font-size: .9rem; }
+.caveat { border-left: .25rem solid #d55e00; padding-left: .7rem; }
 """
 
 
@@ -42,25 +43,35 @@ class Part:
 
     heading: str
     table: list[list[str]] = field(default_factory=list)
+    caption: str = ""
+    """Under the table; what its heads mean follows."""
+    legend: Sequence[tuple[str, str]] = ()
     prose: Sequence[int] = ()
     """Columns of the table that hold sentences, not figures."""
     figure: str = ""
     films: Sequence[tuple[str, bytes]] = ()
     """Caption and GIF."""
 
+    @classmethod
+    def of(cls, heading: str, sheet: Sheet, figure: str = "") -> Part:
+        """A table, with all that explains it."""
+        return cls(heading, sheet.plain(), sheet.caption, sheet.legend, figure=figure)
 
-def write(file: Path, title: str, study: Study, runs: Path, parts: Sequence[Part]) -> None:
+
+def make(title: str, study: Study, runs: Path, parts: Sequence[Part], caveats: Sequence[str]) -> bytes:
+    """``caveats``: what is not in it; they stand first."""
     body = [f"<h1>{escape(title)}</h1>", f'<p class="question">{escape(study.report.question)}</p>']
+    body += [f'<p class="caveat">{escape(note)}</p>' for note in caveats]
     notes = [f'<p class="note">{escape(note)}</p>' for note in _notes(study, runs)]
     for part in parts:
         body.append(f"<h2>{escape(part.heading)}</h2>")
-        body += [_table(part.table, part.prose)] if part.table else []
+        body += [_table(part.table, part.prose), _legend(part.caption, part.legend)] if part.table else []
         body += [f"<figure>{_inline(part.figure)}</figure>"] if part.figure else []
         body += [_films(part.films)] if part.films else []
     body += ["<h2>How it was made</h2>", *notes, *_settings(study, runs)]
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
     page = f"<!doctype html><html lang='en'><head>{head}<title>{escape(title)}</title><style>{STYLE}</style></head>"
-    write_bytes(file, (page + f"<body>{''.join(body)}</body></html>\n").encode())
+    return (page + f"<body>{''.join(body)}</body></html>\n").encode()
 
 
 def _table(rows: Sequence[Sequence[str]], prose: Sequence[int]) -> str:
@@ -73,6 +84,11 @@ def _table(rows: Sequence[Sequence[str]], prose: Sequence[int]) -> str:
 def _cell(tag: str, prose: bool, text: str) -> str:
     kind = ' class="prose"' if prose else ""
     return f"<{tag}{kind}>{escape(text)}</{tag}>"
+
+
+def _legend(caption: str, legend: Sequence[tuple[str, str]]) -> str:
+    told = ([escape(caption)] if caption else []) + [f"<b>{escape(head)}</b>: {escape(text)}" for head, text in legend]
+    return f'<p class="note">{". ".join(told)}.</p>' if told else ""
 
 
 def _films(films: Sequence[tuple[str, bytes]]) -> str:
@@ -89,14 +105,11 @@ def _inline(svg: str) -> str:
 
 
 def _notes(study: Study, runs: Path) -> list[str]:
-    """What a reader must know before they trust a number."""
+    """How the numbers came about."""
     notes = [
         "Intervals are 95 %, over seeds (Student's; ten seeds and more: bootstrap); with one seed, over its episodes. "
         "Lines and bands in figures go from the lowest seed to the highest."
     ]
-    few = [cell.label for cell in study.cells if len(cell.seeds) < 2]
-    if few:
-        notes.append(f"One seed only, so nothing is known of the spread between seeds: {', '.join(few)}.")
     commits = sorted({_commit(runs, run_id) for run_id in (run.id for run in study.runs)} - {""})
     if len(commits) > 1:
         notes.append(f"The runs were made by different versions of the code: {', '.join(commits)}.")

@@ -21,6 +21,7 @@ from framework.errors import Problem, UserError, complain
 from framework.page_server.app import make_app
 from framework.page_server.shelf import Shelf
 from framework.plugin_manager import PluginHost, PluginRef
+from framework.wording import counted
 
 HOST, PORT = "127.0.0.1", 8642
 
@@ -62,7 +63,9 @@ def _serve(options: argparse.Namespace, console: Console) -> None:
         names = {options.host.lower()} | ({socket.gethostname().lower()} if public else set())
         app = make_app(shelf, frozenset(names), public)
         host, port = listener.getsockname()[:2]
-        console.print(f"{len(shelf.agents)} agents; open http://{_in_url(host)}:{port}/   (Ctrl-C stops)", markup=False)
+        console.print(
+            f"{counted(len(shelf.agents), 'agent')}; open http://{_in_url(host)}:{port}/   (Ctrl-C stops)", markup=False
+        )
         if public:
             console.print(f"anyone who can reach {host} can use this page: it has no password", markup=False)
         server = uvicorn.Server(uvicorn.Config(app, log_level=logging.ERROR, access_log=False, server_header=False))

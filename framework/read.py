@@ -31,6 +31,7 @@ from framework.plugin_manager import PluginHost
 from framework.report import READING
 from framework.scoring import score
 from framework.trained import interpreter_from, plugin_host, recorded_run, warn_of_changes
+from framework.wording import counted
 
 LONGEST = 2_000
 """Characters of a sentence that are read; nobody says more about one constraint."""
@@ -157,7 +158,7 @@ def _score_folder(reader: Reader, folder: Path, split: str, steps: int, console:
         raise UserError(Problem("no such folder", where=str(folder)))
     env = reader.env(rows=100, seed=reader.run.seed, split=split, texts=str(folder.resolve()))
     found = score(reader.interpreter(env), env, steps, reader.run.seed)
-    title = f"{reader.run.cell.interpreter.plugin} on {folder} ({split}, {len(env.sentences)} sentences)"
+    title = f"{reader.run.cell.interpreter.plugin} on {folder} ({split}, {counted(len(env.sentences), 'sentence')})"
     table = Table(title=title, title_justify="left")
     for head in ("kind", *(head for _, head, _ in READING)):
         table.add_column(head, justify="right")

@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from rich.console import Console
@@ -41,7 +42,11 @@ from framework.rollout import Collector
 from framework.schema import MAX_CELLS, MOST_RUNS, Training
 from framework.seeding import generator
 from framework.stages import is_finished
+from framework.wording import counted
 from framework.worker import tell
+
+if TYPE_CHECKING:
+    from framework.report import Written
 
 OK, FAILED = 0, 1
 
@@ -155,13 +160,17 @@ def select(study: Study, pattern: str) -> Study:
         names = ", ".join(cell.label for cell in study.cells[:20])
         raise UserError(f"--only '{pattern}' matches no cell; there are: {names}")
     wanted = {run.id for cell in cells for run in cell.runs()}
-    return dataclasses.replace(study, cells=cells, runs=tuple(run for run in study.runs if run.id in wanted))
+    told = f"--only '{pattern}' ({len(cells)} of {counted(len(study.cells), 'system')})"
+    part = (*study.part, told) if len(cells) < len(study.cells) else study.part
+    runs = tuple(run for run in study.runs if run.id in wanted)
+    return dataclasses.replace(study, cells=cells, runs=runs, part=part)
 
 
 def _check(study: Study, console: Console) -> None:
     systems = build_all(study)
     _print_cells(study, console, None)
-    console.print(f"registry is fine: {len(study.cells)} cells, {len(study.runs)} runs, {systems} systems built")
+    counts = f"{counted(len(study.cells), 'cell')}, {counted(len(study.runs), 'run')}, {counted(systems, 'system')}"
+    console.print(f"registry is fine: {counts} built")
 
 
 def build_all(study: Study) -> int:
@@ -210,10 +219,10 @@ def _look(system: System, training: Training) -> None:
 
 
 def _print_cells(study: Study, console: Console, runs_dir: Path | None) -> None:
-    out = Table(title=f"{study.name}: {len(study.cells)} cells", title_justify="left")
+    out = Table(title=f"{study.name}: {counted(len(study.cells), 'cell')}", title_justify="left")
     heads = ["cell", "env", "interpreter", "policy", "optimizer", "steps", "seeds"]
     for head in heads + (["finished"] if runs_dir else []):
-        out.add_column(head)
+        out.add_column(head, overflow="fold")  # names that are cut cannot be told apart
     for item in study.cells:
         cell = item.cell
         row = [
@@ -230,7 +239,7 @@ def _print_cells(study: Study, console: Console, runs_dir: Path | None) -> None:
     console.print(out)
     served = sum(len(cell.seeds) for cell in study.cells)
     shared = f"; {served - len(study.runs)} shared" if served > len(study.runs) else ""
-    console.print(f"{len(study.runs)} runs{shared}")
+    console.print(f"{counted(len(study.runs), 'run')}{shared}")
 
 
 def _print_plugins(host: PluginHost, console: Console) -> None:
@@ -288,35 +297,35 @@ def borrow_finished(study: Study, runs_dir: Path, console: Console) -> None:
     if not study.reuse:
         return
     found = borrow(study, runs_dir, study.reuse)
-    console.print(f"{found.runs} finished runs taken from {', '.join(map(str, study.reuse))}", markup=False)
+    taken = counted(found.runs, "finished run")
+    console.print(f"{taken} taken from {', '.join(map(str, study.reuse))}", markup=False)
     for problem in found.damaged:
         console.print(f"damaged there, made anew: {problem}", style="yellow", markup=False)
 
 
 def _report(study: Study, runs_dir: Path, console: Console) -> int:
-    where = _write_report(study, runs_dir, console)
-    if where is None:
+    made = _write_report(study, runs_dir, console)
+    if made is None:
         raise UserError(Problem(f"no run of study '{study.name}' is finished here; run it without --report first",
                                 where=str(runs_dir)))  # fmt: skip
-    finished = sum(is_finished(runs_dir, run) for run in study.runs)
-    console.print(f"{finished} of {len(study.runs)} runs; tables in {where}", markup=False)
+    console.print(f"{made.runs} of {counted(len(study.runs), 'run')}; tables in {made.folder}", markup=False)
     return OK
 
 
-def _write_report(study: Study, runs_dir: Path, console: Console) -> Path | None:
+def _write_report(study: Study, runs_dir: Path, console: Console) -> Written | None:
     from framework import report  # draws: it takes a second to import, and workers import this file too
 
     return report.write(study, runs_dir, console)
 
 
 def _finish(study: Study, outcome: Outcome, runs_dir: Path, console: Console) -> int:
-    where, unwritten = None, ""
+    made, unwritten = None, ""
     try:
-        where = _write_report(study, runs_dir, console) if runs_dir.is_dir() else None
+        made = _write_report(study, runs_dir, console) if runs_dir.is_dir() else None
     except OSError as error:
         unwritten = f"the report could not be written: {tell(error)}"
     parts = [f"{len(outcome.done)} done", f"{len(outcome.skipped)} finished before", f"{len(outcome.failed)} failed"]
-    console.print(", ".join(parts) + (f"; tables in {where}" if where else ""))
+    console.print(", ".join(parts) + (f"; tables in {made.folder}" if made else ""))
     labels = {run.id: ", ".join(run.labels) + f" (seed {run.seed})" for run in study.runs}
     for run_id, reason in outcome.failed.items():
         console.print(f"failed: {labels[run_id]}: {reason}", style="red", markup=False, soft_wrap=True)

@@ -28,6 +28,7 @@ from framework.seeding import derive, generator
 from framework.source import parse_overrides
 from framework.terminal import play
 from framework.trained import load_trained, plugin_host, untrained
+from framework.wording import counted
 
 TRUTH = "oracle"
 """Whose mask is shown where there is no trained agent and none was asked for."""
@@ -89,7 +90,10 @@ def _main(options: argparse.Namespace, console: Console) -> None:
             film = record(player, options.episodes, generator(options.seed, "show"), options.greedy, watch)
         every = write(film, options.out, options.fps, options.kilobytes * 1000 or None)
         thinned = f"; only every {every} steps are in it (--kilobytes {options.kilobytes})" if every > 1 else ""
-        console.print(f"{options.out}: {options.episodes} episodes, {len(film)} frames{thinned}", markup=False)
+        console.print(
+            f"{options.out}: {counted(options.episodes, 'episode')}, {counted(len(film), 'frame')}{thinned}",
+            markup=False,
+        )
     finally:
         player.env.close()
 

@@ -1,4 +1,4 @@
-"""Statistics against scipy, figures and page against what they show."""
+"""A study's report, from its runs: files, figures and page against what they show."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from matplotlib import pyplot as plt
 from PIL import Image
-from scipy.stats import mannwhitneyu, trim_mean
+from scoring import scored
 
-from framework import checkpoint, gallery, latex, outcomes, stats
+from framework import checkpoint, figures, gallery, latex, outcomes, stats
 from framework.broken import most_broken, over_seeds
-from framework.comparison import against
 from framework.config import load
 from framework.evaluator import Result
-from framework.outcomes import Scores
-from framework.report import plain
 from framework.run import MISTAKE, OK, main
 from framework.stages import read_result
 
@@ -42,50 +40,6 @@ ablations:
       no mask: {policy.uses.mask: false}
 report: {title: "A <b>title</b>", question: "Does it escape?"}
 """
-
-
-def test_iqm_is_the_trimmed_mean():
-    rng = np.random.default_rng(0)
-    scores = rng.normal(size=(5, 8))
-    middle, low, high = stats.stratified_iqm(scores)
-    assert middle == pytest.approx(trim_mean(scores.ravel(), 0.25))
-    assert low < middle < high
-
-
-def test_stratified_interval_covers_the_truth_about_as_often_as_it_says():
-    rng = np.random.default_rng(1)
-    tasks, covered = np.linspace(-1, 1, 6), 0
-    for _ in range(100):
-        _, low, high = stats.stratified_iqm(rng.normal(size=(8, 6)) * 0.3 + tasks)
-        covered += low <= 0 <= high
-    assert 82 <= covered <= 100
-
-
-def test_probability_of_improvement_is_the_u_statistic():
-    rng = np.random.default_rng(2)
-    ours, theirs = rng.normal(0.5, 1, (6, 3)), rng.normal(0, 1, (7, 3))
-    middle, low, high = stats.probability_of_improvement(ours, theirs)
-    expected = [mannwhitneyu(ours[:, i], theirs[:, i]).statistic / 42 for i in range(3)]
-    assert middle == pytest.approx(np.mean(expected))
-    assert low < middle < high
-    assert stats.probability_of_improvement(ours, ours)[0] == pytest.approx(0.5)
-
-
-def test_systems_are_compared_with_those_of_their_own_env_and_what_is_not_known_is_no_loss():
-    def scored(name, reward, env):
-        cell = SimpleNamespace(name=name, group="experiments", cell=SimpleNamespace(env=SimpleNamespace(identity=env)))
-        values = np.array(reward)
-        return Scores(cell, (("budgetary", 0), ("budgetary", 1)), values, np.zeros_like(values))
-
-    def here():
-        return {"plugin": "ford"}
-
-    ours = scored("ours on land", [[2.0, np.nan], [3.0, 4.0]], here)
-    theirs = scored("theirs on water", [[1.0, 1.0], [1.0, 1.0]], here)
-    elsewhere = scored("stranger on land", [[9.0, 9.0], [9.0, 9.0]], lambda: {"plugin": "grid"})
-    rows = {row[0]: row for row in plain(against("who", [ours, theirs, elsewhere]))}
-    assert rows["theirs on water"][3] == "1.00 [1.00, 1.00]", "won wherever it is known"
-    assert rows["stranger on land"][3] == "-"
 
 
 def test_latex_escapes_what_latex_would_stumble_over():
@@ -136,7 +90,14 @@ def check_comparison(study, folder):
     assert lines["heed & co"]["P(first violates less)"] == "-"
     pairs = [(a, b) for ours, theirs in zip(heed.reward.T, walk.reward.T, strict=True) for a in ours for b in theirs]
     chance = np.mean([(a > b) + 0.5 * (a == b) for a, b in pairs])
-    assert lines["random <walk>"]["P(first has more reward)"].startswith(f"{chance:.2f} [")
+    assert lines["random <walk>"]["P(first has more reward)"] == f"{chance:.2f} (2 and 2 runs)"
+    assert lines["heed & co"]["mean Δ_C"].startswith(f"{heed.violation.mean():.2f} [")
+    (change,) = csv.DictReader((folder / "deltas.csv").read_text().splitlines())
+    base, other = outcomes.scores(study, Path("runs"))[2:]
+    assert (change["system"], change["baseline"], change["seeds"]) == ("no mask", "heed & co", "2")
+    differences = other.summary("reward") - base.summary("reward")
+    assert float(change["reward"]) == pytest.approx(differences.mean())
+    assert float(change["reward_high"]) == pytest.approx(stats.mean_interval(differences)[1])
     budgets = list(csv.DictReader((folder / "by-budget-violation.csv").read_text().splitlines()))
     assert budgets[0]["system"] == "heed & co"
     assert budgets[0]["h_C = 0"].startswith(f"{heed.violation[:, 0].mean():.2f} [")
@@ -148,10 +109,10 @@ def test_a_study_leaves_tables_figures_and_a_page(tmp_path, monkeypatch, capsys)
     assert main(["registry.yaml", "--workers", "1"]) == OK, capsys.readouterr().out
     folder = Path("runs/page")
     names = {file.name for file in folder.iterdir()}
-    tables = ("acting", "against", "by-budget-violation", "by-budget-reward")
-    assert names == {"report.html"} | {f"{table}.{kind}" for table in tables for kind in ("csv", "tex")} | {
-        f"{figure}.{kind}" for figure in ("bars", "curves", "deltas") for kind in ("png", "svg")
-    }
+    tables = ("acting", "against", "by-budget-violation", "by-budget-reward", "deltas")
+    assert names == {"report.html", ".report.json"} | {
+        f"{table}.{kind}" for table in tables for kind in ("csv", "tex")
+    } | {f"{figure}.{kind}" for figure in ("bars", "curves", "deltas") for kind in ("png", "svg")}
     page = (folder / "report.html").read_text()
     reader = Reader()
     reader.feed(page)
@@ -245,7 +206,7 @@ def test_a_damaged_interpreter_is_named_and_the_report_is_written(tmp_path, monk
     assert main(["s.yaml", "--report", "--only", "heed*", "seeds=[0]"]) == OK
     out = capsys.readouterr().out
     assert f"damaged, so left out: {file}: is damaged" in out
-    assert "1 of 1 runs; tables in" in out
+    assert "1 of 1 run; tables in" in out
 
 
 @pytest.mark.parametrize(
@@ -268,6 +229,24 @@ def test_figures_are_the_same_for_the_same_runs(tmp_path, monkeypatch, capsys):
     assert Path("runs/page/bars.svg").read_bytes() == before
 
 
+@pytest.mark.parametrize(("systems", "columns"), [(1, 1), (5, 5), (6, 6), (7, 4), (13, 5)])
+def test_a_legend_has_up_to_six_names_in_a_row_and_rows_of_a_length(systems, columns):
+    kinds = ["budgetary", "relational", "sequential"]
+    found = [scored(f"system {i}", np.ones((2, 9)), kinds=kinds) for i in range(systems)]
+    figure = figures.bars(found)
+    assert figure.legends[0]._ncols == columns
+    plt.close(figure)
+
+
+def test_a_legend_of_long_names_stays_within_the_figure():
+    found = [scored(f"{i} " + "a long name " * 3, np.ones((2, 2))) for i in range(5)]
+    figure = figures.bars(found)
+    figure.set_layout_engine("constrained")
+    figure.canvas.draw()
+    assert figure.legends[0].get_window_extent().width <= figure.bbox.width
+    plt.close(figure)
+
+
 def test_a_report_of_what_is_there_runs_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("registry.yaml").write_text(REGISTRY)
@@ -281,10 +260,77 @@ def test_a_report_of_what_is_there_runs_nothing(tmp_path, monkeypatch, capsys):
     capsys.readouterr()
     assert main(["registry.yaml", "--report"]) == OK
     out = capsys.readouterr().out
-    assert f"damaged, so left out: {first}" in out
-    assert f"damaged, so left out: {third}" in out
-    assert str(second.parent / "evaluation.safetensors") in out
+    for file in (first, third):
+        assert f"damaged, so left out: {file}: not a result; delete {file}, and the run is made again" in out
+    (told,) = (line for line in out.splitlines() if str(second.parent / "evaluation.safetensors") in line)
+    assert told.endswith(f"; delete {second}, and the run is made again")
     assert first.read_text() == "{", "a report changes no run"
+    assert "3 of 6 runs; tables in" in out
+    second.unlink()
+    capsys.readouterr()
+    assert main(["registry.yaml", "--workers", "1", "--quiet"]) == OK
+    assert "3 done, 3 finished before" in capsys.readouterr().out, "that was the way to have them again"
+
+
+@pytest.mark.parametrize("broken", ["result.json", "evaluation.safetensors"])
+def test_a_run_that_cannot_be_read_is_in_no_table(tmp_path, monkeypatch, capsys, broken):
+    monkeypatch.chdir(tmp_path)
+    Path("s.yaml").write_text(REGISTRY.replace("seeds: [0, 1]", "seeds: [0, 1, 2]"))
+    assert main(["s.yaml", "--workers", "1", "--quiet", "report.gallery=0"]) == OK
+    study = load(Path("s.yaml"))
+    (Path("runs/cells") / study.cells[1].runs()[1].id / broken).write_bytes(b"{")
+    assert main(["s.yaml", "--report", "report.gallery=0"]) == OK
+    rows = list(csv.DictReader(Path("runs/page/acting.csv").read_text().splitlines()))
+    assert [row["seeds"] for row in rows] == ["3", "2", "3", "3"]
+    rows = list(csv.DictReader(Path("runs/page/against.csv").read_text().splitlines()))
+    assert rows[1]["P(first violates less)"].endswith(" (3 and 2 runs)")
+    page = html.unescape(Path("runs/page/report.html").read_text())
+    assert "8 of 9 runs are in this report. Missing: random <walk> (seed 1): cannot be read." in page
+
+
+def test_a_part_of_a_study_leaves_nothing_of_the_whole_and_says_that_it_is_one(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("s.yaml").write_text(REGISTRY)
+    assert main(["s.yaml", "--workers", "1", "--quiet", "report.gallery=0"]) == OK
+    folder = Path("runs/page")
+    assert "Not the study" not in (folder / "report.html").read_text() + capsys.readouterr().out
+    (folder / "bars-mine.png").write_bytes(b"of a person")
+    assert main(["s.yaml", "--report", "--only", "heed*", "seeds=[0]", "report.gallery=0"]) == OK
+    said = "Not the study as its registry has it, but with seeds=[0], --only 'heed*' (1 of 4 systems)."
+    assert said in capsys.readouterr().out
+    page = html.unescape((folder / "report.html").read_text())
+    assert said in page
+    assert "One seed only, so nothing is known of the spread between seeds: heed & co." in page
+    names = {file.name for file in folder.iterdir()}
+    tables = ("acting", "by-budget-violation", "by-budget-reward")
+    assert names == {"report.html", ".report.json", "bars-mine.png"} | {
+        f"{table}.{kind}" for table in tables for kind in ("csv", "tex")
+    } | {f"{figure}.{kind}" for figure in ("bars", "curves") for kind in ("png", "svg")}
+    assert main(["s.yaml", "--report", "--only", "*", "report.gallery=0"]) == OK
+    assert "Not the study" not in (folder / "report.html").read_text(), "all of it is no part"
+    assert (folder / "deltas.csv").is_file()
+
+
+def test_the_page_tells_what_is_missing_and_what_the_columns_mean(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("s.yaml").write_text(REGISTRY)
+    assert main(["s.yaml", "--workers", "1", "--quiet", "--only", "heed*", "seeds=[0]", "report.gallery=0"]) == OK
+    assert main(["s.yaml", "--workers", "1", "--quiet", "--only", "random*", "report.gallery=0"]) == OK
+    failed = Path("runs/cells") / load(Path("s.yaml")).cells[3].runs()[0].id
+    failed.mkdir()
+    (failed / "failure.json").write_text(json.dumps({"error": "ValueError: too <small>\nmore"}))
+    capsys.readouterr()
+    assert main(["s.yaml", "--report", "report.gallery=0"]) == OK
+    assert "3 of 6 runs; tables in" in capsys.readouterr().out
+    page = html.unescape((Path("runs/page/report.html")).read_text())
+    missing = (
+        "3 of 6 runs are in this report. Missing: heed & co, inputs/heed & co (seed 1): not finished; "
+        "inputs/no mask (seed 0): failed (ValueError: too <small>); inputs/no mask (seed 1): not finished."
+    )
+    assert missing in page
+    assert "spread between seeds: heed & co, inputs/heed & co." in page, "by what is finished"
+    for told in ("* marks the baseline", "<b>safe reward</b>: the part", "95 % intervals over seeds", "<b>h_C</b>: "):
+        assert told in page
 
 
 def test_finished_runs_of_another_folder_are_taken(tmp_path, monkeypatch, capsys):

@@ -151,7 +151,7 @@ def test_recording_writes_gif_and_folder(folder, capsys):
     with Image.open("deep/agent.gif") as image:
         assert image.n_frames == 10
     code, out, _ = show(capsys, "ford", "steps=4", "--episodes", 1, "--out", "frames")
-    assert (code, out) == (0, "frames: 1 episodes, 5 frames\n")
+    assert (code, out) == (0, "frames: 1 episode, 5 frames\n")
     assert sorted(file.name for file in Path("frames").iterdir()) == [f"{n:05d}.png" for n in range(5)]
     code, out, _ = show(capsys, "ford", "--out", "small.gif", "--kilobytes", 30)
     assert code == 0 and Path("small.gif").stat().st_size <= 30_000
