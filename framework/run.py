@@ -17,30 +17,24 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-import torch
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from framework.agent import Glance
-from framework.builder import System, blame, build
-from framework.cell import RunSpec
 from framework.config import Study, TooManyCells, load
 from framework.errors import MISTAKE, Problem, UserError, complain
 from framework.executor import Executor, Setting
 from framework.fields import describe_fields
 from framework.launcher import launch
-from framework.ledger import Reckoning
 from framework.plan import Outcome
 from framework.plugin_manager import PluginHost, missing_requirements
 from framework.processes import Processes
 from framework.progress import Display, Loudness
 from framework.ray_executor import OnRay
 from framework.reuse import borrow
-from framework.rollout import Collector
-from framework.schema import MAX_CELLS, MOST_RUNS, Training
-from framework.seeding import generator
+from framework.schema import MAX_CELLS, MOST_RUNS
 from framework.stages import is_finished
+from framework.tryout import build_all
 from framework.worker import tell
 
 OK, FAILED = 0, 1
@@ -162,51 +156,6 @@ def _check(study: Study, console: Console) -> None:
     systems = build_all(study)
     _print_cells(study, console, None)
     console.print(f"registry is fine: {len(study.cells)} cells, {len(study.runs)} runs, {systems} systems built")
-
-
-def build_all(study: Study) -> int:
-    """Build every distinct system once, and let it look at its world: what does not fit is found here, not after an
-    hour. Returns how many."""
-    distinct: dict[str, RunSpec] = {}
-    for run in study.runs:
-        distinct.setdefault(repr(run.cell), run)
-    problems, looked = list[Problem](), set[str]()
-    for run in distinct.values():
-        actors = repr((run.cell.env, run.cell.interpreter, run.cell.policy))
-        try:
-            _try_out(run, study.host, look=actors not in looked)
-        except UserError as error:
-            where = ", ".join(run.labels)
-            problems += [dataclasses.replace(p, path=p.path or where) for p in error.problems]
-        looked.add(actors)
-    if problems:
-        raise UserError(problems)
-    return len(distinct)
-
-
-def _try_out(run: RunSpec, host: PluginHost, look: bool) -> None:
-    try:
-        for i, env in enumerate((run.cell.env, *(exam.env for exam in run.exams))):
-            system = build(dataclasses.replace(run.cell, env=env), run.seed, host.catalog)
-            try:
-                if look and i == 0:
-                    _look(system, run.cell.training)
-            finally:
-                system.env.close()
-    except UserError:
-        raise
-    except Exception as error:
-        raise UserError(blame(error, run.cell, host.catalog)) from error
-
-
-def _look(system: System, training: Training) -> None:
-    """The first moment of stage 2, by an interpreter that has not learned yet: read, look, and choose an action."""
-    system.interpreter.eval()
-    agent = Glance(system.env, system.interpreter, system.policy, Reckoning.of(training))
-    stream = generator(0, "check")
-    first = Collector(system.env, agent, training, stream)
-    with torch.no_grad():
-        system.policy.distribution(first.inputs).sample(stream)
 
 
 def _print_cells(study: Study, console: Console, runs_dir: Path | None) -> None:

@@ -106,6 +106,24 @@ def interpreter_file(runs: Path, run: RunSpec, host: PluginHost) -> Path:
     return runs / "interpreters" / f"{interpreter_key(run, host)}.safetensors"
 
 
+def try_evaluations(run: RunSpec, runs: Path, host: PluginHost, exams: bool = True) -> None:
+    """Build what is still to be evaluated in, and close it: nothing is trained that cannot be evaluated.
+
+    ``exams``: the further evaluations too. Not for an interpreter that other runs share, which may have none."""
+    todo = [("", run.cell.env)] if not is_trained(run_folder(runs, run)) else []
+    further = [exam for exam in run.exams if exams and not is_trained(exam_folder(runs, run, exam))]
+    todo += [(f"evaluations.{exam.name}", exam.env) for exam in further]
+    tried = set[str]()
+    for path, env in todo:
+        if repr(env) in tried:
+            continue
+        tried.add(repr(env))
+        try:
+            build_env(dataclasses.replace(run.cell, env=env), run.seed, host.catalog, "eval").close()
+        except UserError as error:
+            raise UserError([dataclasses.replace(p, path=p.path or path) for p in error.problems]) from error
+
+
 def learn_interpreter(run: RunSpec, runs: Path, host: PluginHost, progress: Progress | None = None) -> None:
     """Stage 1, once for all runs with the same key. Nothing to do for an interpreter without parameters."""
     file = interpreter_file(runs, run, host)

@@ -17,7 +17,7 @@ from framework.executor import Setting
 from framework.plugin_manager import PluginHost
 from framework.progress_types import Progress
 from framework.resume import Stopped
-from framework.stages import learn_interpreter, run_cell, run_folder
+from framework.stages import learn_interpreter, run_cell, run_folder, try_evaluations
 
 End = Literal["done", "failed", "stopped"]
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -37,6 +37,7 @@ def perform(
         folder.mkdir(parents=True, exist_ok=True)
         result: dict[str, Any] = {}
         with logging_to(folder / "log.txt"):
+            try_evaluations(run, setting.runs_dir, host, exams=job["kind"] == "cell")
             if job["kind"] == "interpreter":
                 learn_interpreter(run, setting.runs_dir, host, progress)
             else:
