@@ -363,6 +363,32 @@ def test_observers_see_start_updates_evaluation_and_end(study):
     assert log.count("clumsy.py raised KeyError: 'oops'; it is dropped") == 1
 
 
+WORDLESS = """
+    from framework.hookspecs import hookimpl
+    from framework.interfaces import Explanation
+    from plugins.interpreters.none import NoInterpreter
+
+    class Wordless(NoInterpreter):
+        name = "wordless"
+        def explain(self, sentence):
+            return Explanation("budgetary", text="no water")
+
+    @hookimpl
+    def heed_components():
+        return [Wordless]
+"""
+
+
+def test_a_mistake_in_explain_costs_its_words_and_not_the_run(study):
+    assert study(HEED.replace("oracle", "wordless"), wordless=WORDLESS) == OK
+    folder = cells()["heed"]
+    broken = json.loads((folder / "result.json").read_text())["broken"]
+    assert broken and all(row["read_as"] is None for row in broken)
+    log = (folder / "log.txt").read_text()
+    assert log.count("interpreter 'wordless': explain raised TypeError: ") == 1, "once, not for every sentence"
+    assert "wordless.py:9); its words are left out" in log
+
+
 LEARNER = """
     import torch
     from torch import nn
