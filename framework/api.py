@@ -52,9 +52,9 @@ class Study:
         """Names of all systems: experiments, and the cells of ablations."""
         return [cell.label for cell in self.checked.cells]
 
-    def only(self, pattern: str) -> Study:
-        """The part of the study whose cells match, as ``--only``."""
-        return Study(run.select(self.checked, pattern))
+    def only(self, pattern: str, *others: str) -> Study:
+        """The part of the study whose cells match one of the patterns, as ``--only``."""
+        return Study(run.select(self.checked, pattern, *others))
 
     def check(self) -> None:
         """Build every system and what it is evaluated in, once; what does not fit is told now, not after an hour."""

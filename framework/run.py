@@ -26,8 +26,9 @@ from framework.errors import MISTAKE, Problem, UserError, complain
 from framework.executor import Executor, Setting
 from framework.fields import describe_fields
 from framework.launcher import launch
+from framework.missing import missing_requirements
 from framework.plan import Outcome
-from framework.plugin_manager import PluginHost, missing_requirements
+from framework.plugin_manager import PluginHost
 from framework.processes import Processes
 from framework.progress import Display, Loudness
 from framework.ray_executor import OnRay
@@ -89,7 +90,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--list", action="store_true", help="show every plugin with its settings")
     parser.add_argument("--dry-run", action="store_true", help="show what would run and what is finished")
     parser.add_argument("--report", action="store_true", help="tables and figures of what is finished; run nothing")
-    parser.add_argument("--only", metavar="PATTERN", help="only cells whose name matches, e.g. 'polco*' or 'masks/*'")
+    only = "only cells whose name matches, e.g. 'polco*' or 'masks/*'; may be given several times"
+    parser.add_argument("--only", metavar="PATTERN", action="append", default=[], help=only)
     parser.add_argument("--runs-dir", type=Path, default=Path("runs"), metavar="DIR", help="default: runs/")
     parser.add_argument("--workers", type=int, default=None, metavar="N", help="processes; default: one per core")
     where = "processes of this machine (default), or tasks on a Ray cluster (docs/scaling.md)"
@@ -111,7 +113,7 @@ def _main(options: argparse.Namespace, console: Console) -> int:
         return OK
     if options.registry is None:
         raise UserError("which registry? e.g. python -m framework.run registry.yaml")
-    study = select(_load(options), options.only) if options.only else _load(options)
+    study = select(_load(options), *options.only) if options.only else _load(options)
     if options.check:
         _check(study, console)
         return OK
@@ -142,12 +144,14 @@ def _load(options: argparse.Namespace) -> Study:
         return load(options.registry, options.overrides, MOST_RUNS)
 
 
-def select(study: Study, pattern: str) -> Study:
-    """The part of a study whose cells match."""
-    cells = tuple(cell for cell in study.cells if fnmatch.fnmatchcase(cell.label, pattern))
-    if not cells:
-        names = ", ".join(cell.label for cell in study.cells[:20])
-        raise UserError(f"--only '{pattern}' matches no cell; there are: {names}")
+def select(study: Study, *patterns: str) -> Study:
+    """The part of a study whose cells match one of the patterns. Each must match some: one that does not is a slip."""
+    labels = [cell.label for cell in study.cells]
+    idle = [pattern for pattern in patterns if not any(fnmatch.fnmatchcase(label, pattern) for label in labels)]
+    if idle:
+        names = ", ".join(labels[:20])
+        raise UserError(Problem(f"--only '{pattern}' matches no cell; there are: {names}") for pattern in idle)
+    cells = tuple(cell for cell in study.cells if any(fnmatch.fnmatchcase(cell.label, p) for p in patterns))
     wanted = {run.id for cell in cells for run in cell.runs()}
     return dataclasses.replace(study, cells=cells, runs=tuple(run for run in study.runs if run.id in wanted))
 

@@ -95,6 +95,8 @@ def test_workers_and_only(good, capsys):
     assert capsys.readouterr().err == (
         "--workers must be at least 1, not 0\n--only 'pol*' matches no cell; there are: heed\n"
     )
+    assert main(["registry.yaml", "--only", "heed", "--only", "pol*", "--dry-run"]) == MISTAKE
+    assert capsys.readouterr().err == "--only 'pol*' matches no cell; there are: heed\n"
 
 
 def test_check_builds_and_refuses_what_does_not_fit(good, capsys):

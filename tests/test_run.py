@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import framework
 from framework.cell import run_from_dict
 from framework.config import load
 from framework.plugin_manager import PluginHost
@@ -580,6 +581,16 @@ def test_dry_run_and_only_write_nothing(study, capsys):
     assert "other" in out
     assert "0 of 1" in out
     assert not os.path.exists("runs")
+
+
+def test_only_may_be_given_several_times(study, capsys):
+    grid = "ablations: {g: {base: heed, axes: {optimizer.clip: [0.1, 0.3]}}}\n"
+    others = HEED.replace("heed:", "a:") + HEED.replace("heed:", "b:")
+    assert study(HEED + others + grid, "--dry-run", "--only", "g/*", "--only", "a", "--only", "g/clip=0.1") == OK
+    out = capsys.readouterr().out
+    assert "small: 3 cells" in out
+    assert [cell in out for cell in ("g/clip=0.1", "g/clip=0.3", " a ", " b ", " heed ")] == [True] * 3 + [False] * 2
+    assert framework.load("registry.yaml").only("g/*", "b").cells == ["b", "g/clip=0.1", "g/clip=0.3"]
 
 
 def test_huge_grid_with_yes_is_expanded(tmp_path):
