@@ -1,6 +1,6 @@
 """Run a study: ``python -m framework.run registry.yaml``.
 
-Exit codes: 0 all done, 1 some run failed, 2 the user's mistake.
+Exit codes: 0 all done, 1 some run failed, 2 the user's mistake, 130 stopped (Ctrl-C or SIGTERM).
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from framework.cell import RunSpec
 from framework.config import Study, TooManyCells, load
-from framework.errors import MISTAKE, Problem, UserError, complain
+from framework.errors import MISTAKE, Problem, UserError, complain, stopped
 from framework.executor import Executor, Setting
 from framework.fields import describe_fields
 from framework.launcher import launch
@@ -34,7 +35,7 @@ from framework.progress import Display, Loudness
 from framework.ray_executor import OnRay
 from framework.reuse import borrow
 from framework.schema import MAX_CELLS, MOST_RUNS
-from framework.stages import is_finished
+from framework.stages import is_begun, is_finished
 from framework.tryout import build_all
 from framework.worker import tell
 
@@ -57,8 +58,7 @@ def main(argv: list[str] | None = None) -> int:
         errors.print(tell(error), markup=False)
         return FAILED
     except KeyboardInterrupt:
-        errors.print("stopped; what was running is saved. The same command goes on from there.")
-        return FAILED
+        return stopped()
 
 
 @contextlib.contextmanager
@@ -128,8 +128,11 @@ def _main(options: argparse.Namespace, console: Console) -> int:
         console.print(f"plugin code: {origin}", markup=False)
     executor = _executor(options, Setting(options.runs_dir, study.plugins, options.resume))
     loudness: Loudness = "quiet" if options.quiet else "verbose" if options.verbose else "normal"
-    with Display(study, console, loudness) as display:
-        outcome = launch(study.runs, options.runs_dir, study.host, executor, display.watch)
+    try:
+        with Display(study, console, loudness) as display:
+            outcome = launch(study.runs, options.runs_dir, study.host, executor, display.watch)
+    except KeyboardInterrupt:
+        return stopped("stopped; what was running is saved. The same command goes on from there.")
     return _finish(study, outcome, options.runs_dir, console)
 
 
@@ -177,13 +180,18 @@ def _print_cells(study: Study, console: Console, runs_dir: Path | None) -> None:
         ]
         row += [cell.optimizer.plugin, f"{cell.training.steps:,}", " ".join(map(str, item.seeds))]
         if runs_dir:
-            finished = sum(is_finished(runs_dir, run) for run in item.runs())
-            row.append(f"{finished} of {len(item.seeds)}")
+            row.append(_progress(item.runs(), runs_dir, study.host))
         out.add_row(*row)
     console.print(out)
     served = sum(len(cell.seeds) for cell in study.cells)
     shared = f"; {served - len(study.runs)} shared" if served > len(study.runs) else ""
     console.print(f"{len(study.runs)} runs{shared}")
+
+
+def _progress(runs: Sequence[RunSpec], runs_dir: Path, host: PluginHost) -> str:
+    finished = sum(is_finished(runs_dir, run) for run in runs)
+    begun = sum(is_begun(runs_dir, run, host) for run in runs)
+    return f"{finished} of {len(runs)}" + (f", {begun} begun" if begun else "")
 
 
 def _print_plugins(host: PluginHost, console: Console) -> None:

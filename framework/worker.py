@@ -73,6 +73,9 @@ def logging_to(file: Path) -> Iterator[None]:
             os.dup2(log.fileno(), 2)
             try:
                 yield
+            except Stopped:
+                print("stopped, as it was told to; the same command goes on from here")
+                raise
             except BaseException:
                 with contextlib.suppress(OSError):
                     traceback.print_exc()
