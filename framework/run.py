@@ -260,8 +260,12 @@ def _report(study: Study, runs_dir: Path, console: Console) -> int:
         raise UserError(Problem(f"no run of study '{study.name}' is finished here; run it without --report first",
                                 where=str(runs_dir)))  # fmt: skip
     finished = sum(is_finished(runs_dir, run) for run in study.runs)
-    console.print(f"{finished} of {len(study.runs)} runs; tables in {where}", markup=False)
+    console.print(f"{finished} of {len(study.runs)} runs{_found(where)}", markup=False, soft_wrap=True)
     return OK
+
+
+def _found(where: Path | None) -> str:
+    return f"; tables in {where}; open {where / 'report.html'}" if where else ""
 
 
 def _write_report(study: Study, runs_dir: Path, console: Console) -> Path | None:
@@ -277,7 +281,7 @@ def _finish(study: Study, outcome: Outcome, runs_dir: Path, console: Console) ->
     except OSError as error:
         unwritten = f"the report could not be written: {tell(error)}"
     parts = [f"{len(outcome.done)} done", f"{len(outcome.skipped)} finished before", f"{len(outcome.failed)} failed"]
-    console.print(", ".join(parts) + (f"; tables in {where}" if where else ""))
+    console.print(", ".join(parts) + _found(where), markup=False, soft_wrap=True)
     labels = {run.id: ", ".join(run.labels) + f" (seed {run.seed})" for run in study.runs}
     for run_id, reason in outcome.failed.items():
         console.print(f"failed: {labels[run_id]}: {reason}", style="red", markup=False, soft_wrap=True)

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from framework.cell import run_from_dict
+from framework.builder import blame
+from framework.cell import RunSpec, run_from_dict
 from framework.errors import Problem, UserError
 from framework.executor import Setting
 from framework.plugin_manager import PluginHost
@@ -27,6 +28,7 @@ def perform(
     job: Mapping[str, Any], setting: Setting, host: PluginHost, progress: Progress
 ) -> tuple[End, dict[str, Any]]:
     """Do it; whatever goes wrong is told, not raised."""
+    run: RunSpec | None = None
     try:
         run = run_from_dict(job["run"], host.catalog, tuple(job["labels"]), job["exams"])
         if run.id != job["id"]:
@@ -47,10 +49,12 @@ def perform(
         return "stopped", {}
     except UserError as error:
         return "failed", {"error": str(error), "traceback": ""}
-    except OSError as error:
-        return "failed", {"error": tell(error), "traceback": traceback.format_exc()}
     except Exception as error:
-        return "failed", {"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
+        if isinstance(error, OSError) and error.errno is not None:
+            said = tell(error)
+        else:  # a mistake in somebody's code: whose, and where
+            said = str(blame(error, run.cell, host.catalog)) if run else f"{type(error).__name__}: {error}"
+        return "failed", {"error": said, "traceback": traceback.format_exc()}
 
 
 def tell(error: OSError) -> str:

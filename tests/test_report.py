@@ -246,7 +246,7 @@ def test_a_damaged_interpreter_is_named_and_the_report_is_written(tmp_path, monk
     assert main(["s.yaml", "--report", "--only", "heed*", "seeds=[0]"]) == OK
     out = capsys.readouterr().out
     assert f"damaged, so left out: {file}: is damaged" in out
-    assert "1 of 1 runs; tables in" in out
+    assert "1 of 1 runs; tables in runs/page; open runs/page/report.html" in out
 
 
 @pytest.mark.parametrize(

@@ -107,14 +107,43 @@ def test_failures_stay_in_their_cells(study, capsys):
     assert study(experiments, broken=BROKEN) == FAILED
     out = capsys.readouterr().out
     assert "1 done, 0 finished before, 2 failed" in out
-    assert "failed: raises (seed 0): RuntimeError: cannot read this" in out
+    told = "RuntimeError: cannot read this (broken.py:9) [interpreter 'raises']"
+    assert f"failed: raises (seed 0): {told}\n" in out.replace(f"{Path.cwd()}/", "")
+    assert out.count("; tables in runs/small; open runs/small/report.html\n") == 1
     assert "failed: dies (seed 0): the process died (killed by signal 9)" in out
     assert "Traceback" not in out
     found = cells()
     assert "Traceback" in (found["raises"] / "log.txt").read_text(), "the log has it all"
-    assert json.loads((found["raises"] / "failure.json").read_text())["error"] == "RuntimeError: cannot read this"
+    failure = json.loads((found["raises"] / "failure.json").read_text())
+    assert failure["error"].replace(f"{Path.cwd()}/", "") == told
     assert (found["heed"] / "result.json").is_file()
     assert not (found["dies"] / "result.json").exists()
+
+
+TIRED = """
+    from framework.hookspecs import hookimpl
+    from plugins.envs.ford import Ford
+
+    class Tired(Ford):
+        name = "tired"
+        steps = 0
+        def step(self, action):
+            self.steps += 1
+            if self.steps > 60:
+                raise ConnectionError("simulator died")
+            return super().step(action)
+
+    @hookimpl
+    def heed_components():
+        return [Tired]
+"""
+
+
+def test_a_failure_in_the_middle_of_a_run_says_whose_and_where(study, capsys):
+    assert study(HEED.replace("env: ford", "env: tired"), tired=TIRED) == FAILED
+    out = capsys.readouterr().out.replace(f"{Path.cwd()}/", "")
+    assert "failed: heed (seed 0): ConnectionError: simulator died (tired.py:11) [env 'tired']\n" in out
+    assert "report.html" not in out, "there is none: nothing is finished"
 
 
 BLIND = """
