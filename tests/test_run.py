@@ -541,6 +541,22 @@ def test_run_ids_do_not_drift(tmp_path):
     assert ids[0] == ids[1]
 
 
+def test_an_override_sets_a_component_that_is_given_by_name_as_an_axis_does(tmp_path):
+    file = tmp_path / "registry.yaml"
+    file.write_text(
+        "components: {optimizers: {careful: {plugin: ppo_lagrangian, clip: 0.1}}}\n"
+        "experiments: {x: {env: ford, interpreter: oracle, policy: mlp, optimizer: careful}}\n"
+        "ablations: {g: {base: x, axes: {optimizer.epochs: [3]}}}\n"
+        "observers: [csv]\n"
+    )
+    changed = load(file, ["experiments.x.optimizer.epochs=3", "experiments.x.policy.hidden=[64, 64]"])
+    assert changed.cells[0].cell.optimizer.config.clip == 0.1, "it is still the component of that name"
+    assert changed.cells[0].cell.optimizer.config.epochs == 3
+    changed = load(file, ["experiments.x.optimizer.epochs=3"])
+    by_axis = next(cell for cell in load(file).cells if cell.group == "g")
+    assert changed.cells[0].runs()[0].id == by_axis.runs()[0].id
+
+
 TEXTS = {"train": '{"lava0": ["No lava"], "water1": ["Water once"]}', "test": '{"lava0": ["Lava? Never"]}'}
 
 
