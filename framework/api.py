@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from framework import config, records, report, run
+from framework import config, records, report, run, tryout
 from framework.executor import Setting
 from framework.launcher import launch
 from framework.plan import Outcome
@@ -53,13 +53,13 @@ class Study:
         """Names of all systems: experiments, and the cells of ablations."""
         return [cell.label for cell in self.checked.cells]
 
-    def only(self, pattern: str) -> Study:
-        """The part of the study whose cells match, as ``--only``."""
-        return Study(run.select(self.checked, pattern))
+    def only(self, pattern: str, *others: str) -> Study:
+        """The part of the study whose cells match one of the patterns, as ``--only``."""
+        return Study(run.select(self.checked, pattern, *others))
 
     def check(self) -> None:
-        """Build every system once; what does not fit is told now, not after an hour."""
-        run.build_all(self.checked)
+        """Build every system and what it is evaluated in, once; what does not fit is told now, not after an hour."""
+        tryout.build_all(self.checked)
 
     def run(
         self, runs: AnyPath = "runs", workers: int | None = None, quiet: bool = False, resume: Resume = "same"

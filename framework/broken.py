@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from framework.evaluator import Result
+from framework.explaining import explained
 from framework.interfaces import ConstraintInterpreter
 
 MOST = 20
@@ -22,15 +23,16 @@ def most_broken(result: Result, sentences: Sequence[str], interpreter: Constrain
     total = torch.zeros(len(sentences), dtype=torch.float64).index_add_(0, text, violation)
     episodes = torch.bincount(text, minlength=len(sentences))
     worst = [i for i in torch.argsort(total, descending=True, stable=True)[:MOST].tolist() if total[i] > 0]
+    words = explained(interpreter, [sentences[i] for i in worst])
     return [
         {
             "sentence": sentences[i],
-            "read_as": told.text if (told := interpreter.explain(sentences[i])) else None,
+            "read_as": told.text if told else None,
             "episodes": int(episodes[i]),
             "violation": float(total[i] / episodes[i]),
             "share": float(total[i] / total.sum()),
         }
-        for i in worst
+        for i, told in zip(worst, words, strict=True)
     ]
 
 

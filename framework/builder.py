@@ -31,6 +31,15 @@ class System:
 def build(cell: Cell, seed: int, catalog: Catalog, split: Split = "train") -> System:
     """Build all four. Weights depend on the seed alone."""
     env = build_env(cell, seed, catalog, split)
+    try:
+        return assemble(cell, seed, catalog, env)
+    except BaseException:
+        env.close()
+        raise
+
+
+def assemble(cell: Cell, seed: int, catalog: Catalog, env: ConstraintEnv) -> System:
+    """The other three, for an env that is there."""
     interpreter = build_interpreter(cell, seed, catalog, env)
     policy_cls = cast(type[PolicyNet], class_of(cell.policy, catalog))
     optimizer_cls = cast(type[SafeOptimizer], class_of(cell.optimizer, catalog))

@@ -1,6 +1,6 @@
 """Check a plugin against its contract: ``python -m framework.check PATH_OR_NAME``. Says in words what is broken.
 
-Exit codes: 0 it does, 1 it does not, 2 the plugin cannot be found or loaded.
+Exit codes: 0 it does, 1 it does not, 2 the plugin cannot be found or loaded, 130 stopped (Ctrl-C).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rich.console import Console
 
 from framework.catalog import Entry
 from framework.convert import Notes, convert
-from framework.errors import Problem, UserError, complain, did_you_mean
+from framework.errors import Problem, UserError, complain, did_you_mean, stopped
 from framework.interfaces.component import Kind
 from framework.plugin_manager import PluginHost, PluginRef
 from framework.source import parse_overrides
@@ -42,6 +42,8 @@ def main(argv: list[str] | None = None) -> int:
         broken = [entry for entry in entries if not _check(entry, options.settings, options.env, console)]
     except UserError as error:
         return complain(error)
+    except KeyboardInterrupt:
+        return stopped()
     return 1 if broken else 0
 
 

@@ -177,6 +177,8 @@ class _Checker:
     ) -> None:
         self.source, self.registry, self.host, self.notes, self.max_cells = source, registry, host, notes, max_cells
         self.folder = folder
+        self._whole: set[str] = set()
+        """Ablations all of whose cells could be made."""
 
     def study(self, refs: tuple[PluginRef, ...]) -> Study:
         self._check_components()
@@ -191,7 +193,7 @@ class _Checker:
             cells += self._ablation(name, ablation)
         self._check_runs(cells)
         self._check_names(cells)
-        self._check_exam_systems([cell.label for cell in cells])
+        self._check_exam_systems(cells)
         cells = [dataclasses.replace(cell, exams=self._exams(cell)) for cell in cells]
         reuse = self._reused()
         if self.notes.problems:
@@ -199,12 +201,22 @@ class _Checker:
         runs, exams = grid.merge(cells), tuple(self.registry.evaluations)
         return Study(self.registry.study, self.registry.report, tuple(cells), runs, self.host, refs, exams, reuse)
 
-    def _check_exam_systems(self, labels: list[str]) -> None:
+    def _check_exam_systems(self, cells: list[GridCell]) -> None:
+        """Systems that could not be made are systems too: what is wrong with them is told where they stand."""
+        labels = list(dict.fromkeys([*self._names("experiments"), *(cell.label for cell in cells)]))
+        doubtful = [name for name in self._names("ablations") if name not in self._whole]
         for name, exam in self.registry.evaluations.items():
             for i, pattern in enumerate(exam.systems):
+                if any(fnmatch.fnmatchcase(group, pattern.partition("/")[0]) for group in doubtful):
+                    continue
                 if labels and not any(fnmatch.fnmatchcase(label, pattern) for label in labels):
                     said = f"no system is called '{pattern}'{did_you_mean(pattern, labels)}"
                     self.notes.add(f"evaluations.{name}.systems.{i}", said, "evaluations")
+
+    def _names(self, section: str) -> list[str]:
+        """All that the file has there, also what is not well formed."""
+        found = self.source.values.get(section)
+        return [str(name) for name in found] if isinstance(found, Mapping) else []
 
     def _reused(self) -> tuple[Path, ...]:
         folders = tuple(self.folder / folder for folder in self.registry.reuse)
@@ -344,6 +356,8 @@ class _Checker:
                     self.notes.add(point.locate(problem.path), problem.message, problem.owner)
             if cell is not None:
                 made.append(GridCell(point.name, name, point.changes, cell, seeds, point.baseline))
+        if points and len(made) == len(points):
+            self._whole.add(name)
         if len(self.notes.problems) == before and points and not any(p.baseline for p in points):
             self.notes.add(f"{path}.baseline", "no cell of this grid matches the baseline", "ablations")
         return made

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -34,6 +35,16 @@ class UserError(Exception):
 
 MISTAKE = 2
 """Exit code of every command for a user's mistake."""
+
+
+STOPPED = 130
+"""Exit code of every command that Ctrl-C ends, as shells have it (128 and the number of the signal)."""
+
+
+def stopped(what: str = "stopped") -> int:
+    """Say so on stderr; returns the exit code."""
+    print(what, file=sys.stderr)
+    return STOPPED
 
 
 def complain(error: UserError) -> int:

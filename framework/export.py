@@ -11,7 +11,7 @@ Beside it, FILE.json names every input and output with shape and type.
 What was written is loaded again and compared with the policy on a walk through its world; a file that does not give the
 same is not kept.
 
-Exit codes: 0 done, 2 the user's mistake, or a policy that cannot be exported that way.
+Exit codes: 0 done, 2 the user's mistake, or a policy that cannot be exported that way, 130 stopped (Ctrl-C).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from torch import Tensor, nn
 from framework.agent import labels_for
 from framework.builder import build_env
 from framework.checkpoint import write_json
-from framework.errors import Problem, UserError, complain, did_you_mean
+from framework.errors import Problem, UserError, complain, did_you_mean, stopped
 from framework.interfaces import Categorical, PolicyInput, PolicyNet, State
 from framework.interfaces.interpreter import reset_rows
 from framework.seeding import generator
@@ -61,6 +61,8 @@ def main(argv: list[str] | None = None) -> int:
         steps = export(trained, options.format, out, options.rows, options.network_only)
     except UserError as error:
         return complain(error)
+    except KeyboardInterrupt:
+        return stopped()
     console.print(f"{out}: gives what the policy gives, on {steps} steps; {out}.json has its inputs", markup=False)
     return 0
 

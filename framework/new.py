@@ -3,7 +3,7 @@
 Writes three files that work as they are: the plugin, a registry that compares it with others, and a test that puts it
 through the conformance kit. They are copies of framework/templates with the name put in.
 
-Exit codes: 0 done, 2 the user's mistake.
+Exit codes: 0 done, 2 the user's mistake, 130 stopped (Ctrl-C).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from framework.errors import Problem, UserError, complain, did_you_mean
+from framework.errors import Problem, UserError, complain, did_you_mean, stopped
 from framework.interfaces.component import KINDS, Kind
 from framework.plugin_manager import NAME, PluginHost
 
@@ -41,6 +41,8 @@ def main(argv: list[str] | None = None) -> int:
         plugin, registry, test = write(kind, options.name, options.dir)
     except UserError as error:
         return complain(error)
+    except KeyboardInterrupt:
+        return stopped()
     for line in (
         f"{plugin}  the {kind}; it works as it is: change it into yours",
         f"{registry}  compares it with others",

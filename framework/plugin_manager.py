@@ -29,6 +29,7 @@ from framework.errors import Problem, UserError, did_you_mean
 from framework.hookspecs import ENTRY_POINT_GROUP, PROJECT, NamedObserver, RunInfo, RunObserver
 from framework.interfaces import ConstraintEnv, ConstraintInterpreter, PolicyNet, SafeOptimizer
 from framework.interfaces.component import KINDS, Component, Kind
+from framework.missing import beside, missing_requirements, not_found
 
 INTERFACES: dict[Kind, Any] = {
     "interpreter": ConstraintInterpreter,
@@ -195,10 +196,11 @@ class PluginHost:
             return
         except ModuleNotFoundError as error:
             missing = (error.name or "").split(".")[0]
-            if missing and missing not in (str(target).split(".")[0], "framework", "plugins"):
+            if missing and (advice := beside(target, missing)):
+                self.problems.append(Problem(f"plugin {origin}: {advice}", where=where))
+            elif missing and missing not in (str(target).split(".")[0], "framework", "plugins"):
                 kind, name = fallback
-                reason = f"it needs the package '{missing}'; install it with: pip install {missing}"
-                self._add(Entry(kind, name, origin, None, reason, version), where)
+                self._add(Entry(kind, name, origin, None, not_found(missing), version), where)
             else:
                 self.problems.append(Problem(f"plugin {origin}: cannot be imported: {error}", where=where))
             return
@@ -379,12 +381,6 @@ def _config_faults(cls: Any) -> list[str]:
 
 def _is_frozen(config: Any) -> bool:
     return bool(config.__dataclass_params__.frozen)
-
-
-def missing_requirements(cls: type[Component] | type[NamedObserver]) -> str:
-    """'' or why the plugin cannot be used here: packages from ``requires`` that are not installed."""
-    missing = [pip for module, pip in cls.requires.items() if importlib.util.find_spec(module) is None]
-    return f"it needs {', '.join(missing)}; install with: pip install {' '.join(missing)}" if missing else ""
 
 
 def _last_line(error: BaseException) -> str:

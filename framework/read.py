@@ -3,7 +3,7 @@
     python -m framework.read "Stay two steps away from the lava"         one sentence (or several), on a sample view
     python -m framework.read --texts FOLDER                              scores on sentences in the public file format
 
-Exit codes: 0 done, 2 the user's mistake.
+Exit codes: 0 done, 2 the user's mistake, 130 stopped (Ctrl-C).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from torch import Tensor
 from framework import checkpoint
 from framework.builder import build_env
 from framework.cell import Cell, RunSpec
-from framework.errors import Problem, UserError, complain
+from framework.errors import Problem, UserError, complain, stopped
 from framework.interfaces import ConstraintEnv, ConstraintInterpreter, InterpreterInput
 from framework.plugin_manager import PluginHost
 from framework.report import READING
@@ -55,6 +55,8 @@ def main(argv: list[str] | None = None) -> int:
             _read_sentences(reader, options.sentences, options.seed, console)
     except UserError as error:
         return complain(error)
+    except KeyboardInterrupt:
+        return stopped()
     return 0
 
 

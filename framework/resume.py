@@ -23,6 +23,8 @@ from framework.provenance import provenance
 T = TypeVar("T")
 SAVE_EVERY = float(os.environ.get("HEED_SAVE_EVERY", "30"))
 """Seconds between two saves: what a kill can cost."""
+SAVES = ("training.safetensors", "training.previous.safetensors")
+"""Files of a save: the last, and the one before it."""
 Resume = Literal["same", "anyway", "fresh"]
 """Go on from a save of the same code only; from any; or start over."""
 
@@ -38,7 +40,7 @@ class Saver:
     """Set by a signal: save after this update, and stop."""
 
     def __init__(self, folder: Path, run_id: str, resume: Resume = "same", every: float = SAVE_EVERY) -> None:
-        self.file, self.before = folder / "training.safetensors", folder / "training.previous.safetensors"
+        self.file, self.before = (folder / name for name in SAVES)
         self.run_id, self.resume, self.every = run_id, resume, every
         self._last = time.monotonic()
 
@@ -83,6 +85,11 @@ class Saver:
         """The run is over, or starts over."""
         self.file.unlink(missing_ok=True)
         self.before.unlink(missing_ok=True)
+
+
+def has_save(folder: Path) -> bool:
+    """A training was begun there, and is not over."""
+    return any((folder / name).is_file() for name in SAVES)
 
 
 def stop_if_asked() -> None:

@@ -1,6 +1,6 @@
 """Run a study: ``python -m framework.run registry.yaml``.
 
-Exit codes: 0 all done, 1 some run failed, 2 the user's mistake.
+Exit codes: 0 all done, 1 some run failed, 2 the user's mistake, 130 stopped (Ctrl-C or SIGTERM).
 """
 
 from __future__ import annotations
@@ -14,34 +14,30 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import torch
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from framework.agent import Glance
-from framework.builder import System, blame, build
 from framework.cell import RunSpec
 from framework.config import Study, TooManyCells, load
-from framework.errors import MISTAKE, Problem, UserError, complain
+from framework.errors import MISTAKE, Problem, UserError, complain, stopped
 from framework.executor import Executor, Setting
 from framework.fields import describe_fields
 from framework.launcher import launch
-from framework.ledger import Reckoning
+from framework.missing import missing_requirements
 from framework.plan import Outcome
-from framework.plugin_manager import PluginHost, missing_requirements
+from framework.plugin_manager import PluginHost
 from framework.processes import Processes
 from framework.progress import Display, Loudness
 from framework.ray_executor import OnRay
 from framework.reuse import borrow
-from framework.rollout import Collector
-from framework.schema import MAX_CELLS, MOST_RUNS, Training
-from framework.seeding import generator
-from framework.stages import is_finished
+from framework.schema import MAX_CELLS, MOST_RUNS
+from framework.stages import is_begun, is_finished
+from framework.tryout import build_all
 from framework.wording import counted
 from framework.worker import tell
 
@@ -67,8 +63,7 @@ def main(argv: list[str] | None = None) -> int:
         errors.print(tell(error), markup=False)
         return FAILED
     except KeyboardInterrupt:
-        errors.print("stopped; what was running is saved. The same command goes on from there.")
-        return FAILED
+        return stopped()
 
 
 @contextlib.contextmanager
@@ -100,7 +95,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--list", action="store_true", help="show every plugin with its settings")
     parser.add_argument("--dry-run", action="store_true", help="show what would run and what is finished")
     parser.add_argument("--report", action="store_true", help="tables and figures of what is finished; run nothing")
-    parser.add_argument("--only", metavar="PATTERN", help="only cells whose name matches, e.g. 'polco*' or 'masks/*'")
+    only = "only cells whose name matches, e.g. 'polco*' or 'masks/*'; may be given several times"
+    parser.add_argument("--only", metavar="PATTERN", action="append", default=[], help=only)
     parser.add_argument("--runs-dir", type=Path, default=Path("runs"), metavar="DIR", help="default: runs/")
     parser.add_argument("--workers", type=int, default=None, metavar="N", help="processes; default: one per core")
     where = "processes of this machine (default), or tasks on a Ray cluster (docs/scaling.md)"
@@ -122,7 +118,7 @@ def _main(options: argparse.Namespace, console: Console) -> int:
         return OK
     if options.registry is None:
         raise UserError("which registry? e.g. python -m framework.run registry.yaml")
-    study = select(_load(options), options.only) if options.only else _load(options)
+    study = select(_load(options), *options.only) if options.only else _load(options)
     if options.check:
         _check(study, console)
         return OK
@@ -137,8 +133,11 @@ def _main(options: argparse.Namespace, console: Console) -> int:
         console.print(f"plugin code: {origin}", markup=False)
     executor = _executor(options, Setting(options.runs_dir, study.plugins, options.resume))
     loudness: Loudness = "quiet" if options.quiet else "verbose" if options.verbose else "normal"
-    with Display(study, console, loudness) as display:
-        outcome = launch(study.runs, options.runs_dir, study.host, executor, display.watch)
+    try:
+        with Display(study, console, loudness) as display:
+            outcome = launch(study.runs, options.runs_dir, study.host, executor, display.watch)
+    except KeyboardInterrupt:
+        return stopped("stopped; what was running is saved. The same command goes on from there.")
     return _finish(study, outcome, options.runs_dir, console)
 
 
@@ -153,14 +152,17 @@ def _load(options: argparse.Namespace) -> Study:
         return load(options.registry, options.overrides, MOST_RUNS)
 
 
-def select(study: Study, pattern: str) -> Study:
-    """The part of a study whose cells match."""
-    cells = tuple(cell for cell in study.cells if fnmatch.fnmatchcase(cell.label, pattern))
-    if not cells:
-        names = ", ".join(cell.label for cell in study.cells[:20])
-        raise UserError(f"--only '{pattern}' matches no cell; there are: {names}")
+def select(study: Study, *patterns: str) -> Study:
+    """The part of a study whose cells match one of the patterns. Each must match some: one that does not is a slip."""
+    labels = [cell.label for cell in study.cells]
+    idle = [pattern for pattern in patterns if not any(fnmatch.fnmatchcase(label, pattern) for label in labels)]
+    if idle:
+        names = ", ".join(labels[:20])
+        raise UserError(Problem(f"--only '{pattern}' matches no cell; there are: {names}") for pattern in idle)
+    cells = tuple(cell for cell in study.cells if any(fnmatch.fnmatchcase(cell.label, p) for p in patterns))
     wanted = {run.id for cell in cells for run in cell.runs()}
-    told = f"--only '{pattern}' ({len(cells)} of {counted(len(study.cells), 'system')})"
+    asked = " ".join(f"--only '{pattern}'" for pattern in patterns)
+    told = f"{asked} ({len(cells)} of {counted(len(study.cells), 'system')})"
     part = (*study.part, told) if len(cells) < len(study.cells) else study.part
     runs = tuple(run for run in study.runs if run.id in wanted)
     return dataclasses.replace(study, cells=cells, runs=runs, part=part)
@@ -171,51 +173,6 @@ def _check(study: Study, console: Console) -> None:
     _print_cells(study, console, None)
     counts = f"{counted(len(study.cells), 'cell')}, {counted(len(study.runs), 'run')}, {counted(systems, 'system')}"
     console.print(f"registry is fine: {counts} built")
-
-
-def build_all(study: Study) -> int:
-    """Build every distinct system once, and let it look at its world: what does not fit is found here, not after an
-    hour. Returns how many."""
-    distinct: dict[str, RunSpec] = {}
-    for run in study.runs:
-        distinct.setdefault(repr(run.cell), run)
-    problems, looked = list[Problem](), set[str]()
-    for run in distinct.values():
-        actors = repr((run.cell.env, run.cell.interpreter, run.cell.policy))
-        try:
-            _try_out(run, study.host, look=actors not in looked)
-        except UserError as error:
-            where = ", ".join(run.labels)
-            problems += [dataclasses.replace(p, path=p.path or where) for p in error.problems]
-        looked.add(actors)
-    if problems:
-        raise UserError(problems)
-    return len(distinct)
-
-
-def _try_out(run: RunSpec, host: PluginHost, look: bool) -> None:
-    try:
-        for i, env in enumerate((run.cell.env, *(exam.env for exam in run.exams))):
-            system = build(dataclasses.replace(run.cell, env=env), run.seed, host.catalog)
-            try:
-                if look and i == 0:
-                    _look(system, run.cell.training)
-            finally:
-                system.env.close()
-    except UserError:
-        raise
-    except Exception as error:
-        raise UserError(blame(error, run.cell, host.catalog)) from error
-
-
-def _look(system: System, training: Training) -> None:
-    """The first moment of stage 2, by an interpreter that has not learned yet: read, look, and choose an action."""
-    system.interpreter.eval()
-    agent = Glance(system.env, system.interpreter, system.policy, Reckoning.of(training))
-    stream = generator(0, "check")
-    first = Collector(system.env, agent, training, stream)
-    with torch.no_grad():
-        system.policy.distribution(first.inputs).sample(stream)
 
 
 def _print_cells(study: Study, console: Console, runs_dir: Path | None) -> None:
@@ -233,13 +190,18 @@ def _print_cells(study: Study, console: Console, runs_dir: Path | None) -> None:
         ]
         row += [cell.optimizer.plugin, f"{cell.training.steps:,}", " ".join(map(str, item.seeds))]
         if runs_dir:
-            finished = sum(is_finished(runs_dir, run) for run in item.runs())
-            row.append(f"{finished} of {len(item.seeds)}")
+            row.append(_progress(item.runs(), runs_dir, study.host))
         out.add_row(*row)
     console.print(out)
     served = sum(len(cell.seeds) for cell in study.cells)
     shared = f"; {served - len(study.runs)} shared" if served > len(study.runs) else ""
     console.print(f"{counted(len(study.runs), 'run')}{shared}")
+
+
+def _progress(runs: Sequence[RunSpec], runs_dir: Path, host: PluginHost) -> str:
+    finished = sum(is_finished(runs_dir, run) for run in runs)
+    begun = sum(is_begun(runs_dir, run, host) for run in runs)
+    return f"{finished} of {len(runs)}" + (f", {begun} begun" if begun else "")
 
 
 def _print_plugins(host: PluginHost, console: Console) -> None:
@@ -308,8 +270,12 @@ def _report(study: Study, runs_dir: Path, console: Console) -> int:
     if made is None:
         raise UserError(Problem(f"no run of study '{study.name}' is finished here; run it without --report first",
                                 where=str(runs_dir)))  # fmt: skip
-    console.print(f"{made.runs} of {counted(len(study.runs), 'run')}; tables in {made.folder}", markup=False)
+    console.print(f"{made.runs} of {counted(len(study.runs), 'run')}{_found(made)}", markup=False, soft_wrap=True)
     return OK
+
+
+def _found(made: Written | None) -> str:
+    return f"; tables in {made.folder}; open {made.folder / 'report.html'}" if made else ""
 
 
 def _write_report(study: Study, runs_dir: Path, console: Console) -> Written | None:
@@ -325,7 +291,7 @@ def _finish(study: Study, outcome: Outcome, runs_dir: Path, console: Console) ->
     except OSError as error:
         unwritten = f"the report could not be written: {tell(error)}"
     parts = [f"{len(outcome.done)} done", f"{len(outcome.skipped)} finished before", f"{len(outcome.failed)} failed"]
-    console.print(", ".join(parts) + (f"; tables in {made.folder}" if made else ""))
+    console.print(", ".join(parts) + _found(made), markup=False, soft_wrap=True)
     labels = {run.id: ", ".join(run.labels) + f" (seed {run.seed})" for run in study.runs}
     for run_id, reason in outcome.failed.items():
         console.print(f"failed: {labels[run_id]}: {reason}", style="red", markup=False, soft_wrap=True)

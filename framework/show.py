@@ -1,6 +1,6 @@
 """Watch an agent, or play: ``python -m framework.show RUN_FOLDER_OR_ENV``.
 
-Exit codes: 0 done, 2 the user's mistake.
+Exit codes: 0 done, 2 the user's mistake, 130 stopped (Ctrl-C).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from framework.agent import Agent
 from framework.catalog import Catalog
 from framework.convert import Notes, convert
-from framework.errors import Problem, UserError, complain
+from framework.errors import Problem, UserError, complain, stopped
 from framework.film import check_target, record, write
 from framework.interfaces import ConstraintEnv
 from framework.player import Player, RandomPolicy
@@ -44,8 +44,7 @@ def main(argv: list[str] | None = None) -> int:
     except UserError as error:
         return complain(error)
     except KeyboardInterrupt:
-        print("stopped; nothing was written", file=sys.stderr)
-        return 1
+        return stopped("stopped; nothing was written")
     return 0
 
 

@@ -6,6 +6,8 @@ Nothing in a file can run code: the loader is a safe one, resolvers such as ``${
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,11 +16,14 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from framework.errors import Problem, UserError
+from framework.interfaces.component import KINDS
 from framework.references import ONLY_REFERENCES, allowed, weight
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 40
 MAX_NODES = 20_000
+NAMED = re.compile(rf"experiments\.[^.]+\.({'|'.join(KINDS)})|observers\.\d+")
+"""Where the name of a plugin or component stands, or ``{plugin: name, settings}``."""
 
 
 class Source:
@@ -37,6 +42,8 @@ class Source:
                 return "command line"
             if path in self._lines:
                 return f"{self.name}:{self._lines[path]}"
+            if any(override.startswith(f"{path}.") for override in self._overridden):
+                return "command line"  # which is where it comes from: the file has no such thing
             path = path.rpartition(".")[0]
         return f"{self.name}:1"
 
@@ -149,14 +156,39 @@ def _apply(config: Any, overrides: list[str]) -> set[str]:
         try:
             parsed = OmegaConf.to_container(OmegaConf.from_dotlist([f"value={raw}"]), resolve=False)
             assert isinstance(parsed, dict)
+            if fault := _make_way(config, path):
+                problems.append(Problem(f"'{override}': {fault}", where="command line"))
+                continue
             OmegaConf.update(config, path, parsed["value"], merge=True, force_add=True)
         except (yaml.YAMLError, OmegaConfBaseException, TypeError, ValueError, RecursionError) as error:
             problems.append(Problem(f"'{override}': {_first_line(error)}", where="command line"))
             continue
-        done.add(path)
+        done |= set(_within(path, parsed["value"]))
     if problems:
         raise UserError(problems)
     return done
+
+
+def _make_way(config: Any, path: str) -> str:
+    """A component that is given by its name becomes ``{plugin: name}``, so that settings find room beside the name.
+    '' or, where something else without settings stands in the way, what it is."""
+    parts = path.split(".")
+    for i in range(1, len(parts)):
+        outer = ".".join(parts[:i])
+        there = OmegaConf.select(config, outer)
+        if isinstance(there, str) and NAMED.fullmatch(outer):
+            OmegaConf.update(config, outer, {"plugin": there}, merge=False)
+        elif there is not None and not OmegaConf.is_config(there):
+            return f"{outer} is {there!r}, which has no settings"
+    return ""
+
+
+def _within(path: str, value: Any) -> Iterator[str]:
+    """The path, and those of all that the value holds."""
+    yield path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in inner:
+        yield from _within(f"{path}.{key}", item)
 
 
 def _resolve(config: Any, name: str, lines: dict[str, int]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from framework.plugin_manager import PluginHost
 from framework.progress_types import Progress
 from framework.provenance import provenance
 from framework.reading import learn_to_read
-from framework.resume import Resume, Saver, stop_if_asked
+from framework.resume import Resume, Saver, has_save, stop_if_asked
 from framework.schema import identity
 from framework.scoring import score
 from framework.seeding import derive, generator
@@ -72,6 +72,14 @@ def is_finished(runs: Path, run: RunSpec) -> bool:
     )
 
 
+def is_begun(runs: Path, run: RunSpec, host: PluginHost) -> bool:
+    """Not finished, but something of it is there to go on from: a save, a half-done stage 1, or all but evaluations."""
+    folders = [run_folder(runs, run), *(exam_folder(runs, run, exam) for exam in run.exams)]
+    unread = _unfinished(interpreter_file(runs, run, host)).is_file()
+    saved = unread or any(is_trained(folder) or has_save(folder) for folder in folders)
+    return saved and not is_finished(runs, run)
+
+
 def interpreter_key(run: RunSpec, host: PluginHost) -> str:
     """Equal for all runs that can share one trained interpreter: same env, interpreter, stage-1 settings, seed."""
     cell = run.cell
@@ -106,6 +114,29 @@ def interpreter_file(runs: Path, run: RunSpec, host: PluginHost) -> Path:
     return runs / "interpreters" / f"{interpreter_key(run, host)}.safetensors"
 
 
+def try_evaluations(run: RunSpec, runs: Path, host: PluginHost, exams: bool = True) -> None:
+    """Build what is still to be evaluated in, and close it: nothing is trained that cannot be evaluated.
+
+    ``exams``: the further evaluations too. Not for an interpreter that other runs share, which may have none."""
+    todo = [("", run.cell.env)] if not is_trained(run_folder(runs, run)) else []
+    further = [exam for exam in run.exams if exams and not is_trained(exam_folder(runs, run, exam))]
+    todo += [(f"evaluations.{exam.name}", exam.env) for exam in further]
+    tried = set[str]()
+    for path, env in todo:
+        if repr(env) in tried:
+            continue
+        tried.add(repr(env))
+        try:
+            build_env(dataclasses.replace(run.cell, env=env), run.seed, host.catalog, "eval").close()
+        except UserError as error:
+            raise UserError([dataclasses.replace(p, path=p.path or path) for p in error.problems]) from error
+
+
+def _unfinished(interpreter: Path) -> Path:
+    """Where a stage 1 that was stopped is kept."""
+    return interpreter.with_suffix(".unfinished")
+
+
 def learn_interpreter(run: RunSpec, runs: Path, host: PluginHost, progress: Progress | None = None) -> None:
     """Stage 1, once for all runs with the same key. Nothing to do for an interpreter without parameters."""
     file = interpreter_file(runs, run, host)
@@ -127,8 +158,7 @@ def _learn_interpreter(run: RunSpec, file: Path, host: PluginHost, progress: Pro
             return
         file.parent.mkdir(parents=True, exist_ok=True)
         walks, violations = walk(env, settings.steps, seed)
-        unfinished = file.with_suffix(".unfinished")
-        metrics = learn_to_read(interpreter, env, walks, settings, seed, progress, unfinished)
+        metrics = learn_to_read(interpreter, env, walks, settings, seed, progress, _unfinished(file))
         meta = {"run": run.as_dict(), "learning": metrics, "walks": violations, "provenance": provenance()}
         checkpoint.save(file, interpreter.state_dict(), meta)
     finally:

@@ -11,13 +11,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from framework.cell import run_from_dict
+from framework.builder import blame
+from framework.cell import RunSpec, run_from_dict
 from framework.errors import Problem, UserError
 from framework.executor import Setting
 from framework.plugin_manager import PluginHost
 from framework.progress_types import Progress
 from framework.resume import Stopped
-from framework.stages import learn_interpreter, run_cell, run_folder
+from framework.stages import learn_interpreter, run_cell, run_folder, try_evaluations
 
 End = Literal["done", "failed", "stopped"]
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -27,6 +28,7 @@ def perform(
     job: Mapping[str, Any], setting: Setting, host: PluginHost, progress: Progress
 ) -> tuple[End, dict[str, Any]]:
     """Do it; whatever goes wrong is told, not raised."""
+    run: RunSpec | None = None
     try:
         run = run_from_dict(job["run"], host.catalog, tuple(job["labels"]), job["exams"])
         if run.id != job["id"]:
@@ -37,6 +39,7 @@ def perform(
         folder.mkdir(parents=True, exist_ok=True)
         result: dict[str, Any] = {}
         with logging_to(folder / "log.txt"):
+            try_evaluations(run, setting.runs_dir, host, exams=job["kind"] == "cell")
             if job["kind"] == "interpreter":
                 learn_interpreter(run, setting.runs_dir, host, progress)
             else:
@@ -46,10 +49,12 @@ def perform(
         return "stopped", {}
     except UserError as error:
         return "failed", {"error": str(error), "traceback": ""}
-    except OSError as error:
-        return "failed", {"error": tell(error), "traceback": traceback.format_exc()}
     except Exception as error:
-        return "failed", {"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
+        if isinstance(error, OSError) and error.errno is not None:
+            said = tell(error)
+        else:  # a mistake in somebody's code: whose, and where
+            said = str(blame(error, run.cell, host.catalog)) if run else f"{type(error).__name__}: {error}"
+        return "failed", {"error": said, "traceback": traceback.format_exc()}
 
 
 def tell(error: OSError) -> str:
@@ -72,6 +77,9 @@ def logging_to(file: Path) -> Iterator[None]:
             os.dup2(log.fileno(), 2)
             try:
                 yield
+            except Stopped:
+                print("stopped, as it was told to; the same command goes on from here")
+                raise
             except BaseException:
                 with contextlib.suppress(OSError):
                     traceback.print_exc()

@@ -83,6 +83,26 @@ def test_overrides_pass_the_same_validation(good, capsys):
     )
 
 
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("trainig.steps=10", "trainig: unknown key 'trainig'; did you mean 'training'? [registry]"),
+        ("experiments.heed.optimiser.clip=1", "experiments.heed.optimiser: unknown key 'optimiser'; did you mean"),
+        ("experiments.heed.optimizer.clipp=1", "experiments.heed.optimizer.clipp: unknown key 'clipp'; did you mean"),
+        ("experiments.heed.env={plugin: fordd}", "experiments.heed.env: no env plugin is called 'fordd'; did you mean"),
+        ("experiments={heed: {env: fordd}}", "experiments.heed.env: no env plugin is called 'fordd'; did you mean"),
+        ("seeds=[0, x]", "seeds.1: expected a whole number, got text 'x' [seeds]"),
+        ("study.name=x", "'study.name=x': study is 'mine', which has no settings"),
+        ("training.steps.all=1", "'training.steps.all=1': training.steps is 40000, which has no settings"),
+    ],
+)  # fmt: skip
+def test_what_an_override_brings_is_told_as_such(good, capsys, override, message):
+    Path("registry.yaml").write_text("study: mine\ntraining: {steps: 40_000}\nseeds: [0, 1]\n" + GOOD)
+    assert main(["registry.yaml", override]) == MISTAKE
+    told = capsys.readouterr().err
+    assert told.startswith(f"command line: {message}") and told.count("\n") == 1
+
+
 def test_unwritable_runs_folder(good, capsys):
     (good / "taken").write_text("a file, not a folder")
     assert main(["registry.yaml", "--runs-dir", "taken"]) == MISTAKE
@@ -95,6 +115,8 @@ def test_workers_and_only(good, capsys):
     assert capsys.readouterr().err == (
         "--workers must be at least 1, not 0\n--only 'pol*' matches no cell; there are: heed\n"
     )
+    assert main(["registry.yaml", "--only", "heed", "--only", "pol*", "--dry-run"]) == MISTAKE
+    assert capsys.readouterr().err == "--only 'pol*' matches no cell; there are: heed\n"
 
 
 def test_check_builds_and_refuses_what_does_not_fit(good, capsys):

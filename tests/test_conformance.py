@@ -14,6 +14,7 @@ from framework.errors import UserError
 from framework.interfaces import (
     Categorical,
     ConstraintInterpreter,
+    Explanation,
     Interpretation,
     Labels,
     PolicyNet,
@@ -194,6 +195,44 @@ def test_kit_sees_broken_interpreter(cls, words):
     with pytest.raises(ContractBroken) as caught:
         check_interpreter(cls, env="ford")
     assert words.replace("\n", " ") in str(caught.value).replace("\n", " ")
+
+
+class PlainWords(Fine):
+    def explain(self, sentence):
+        return "no lava"
+
+
+class HalfAnExplanation(Fine):
+    def explain(self, sentence):
+        return Explanation("budgetary", text=sentence)
+
+
+class TensorForWords(Fine):
+    def explain(self, sentence):
+        return Explanation("budgetary", sentence, torch.ones(()))
+
+
+@pytest.mark.parametrize(
+    ("cls", "words"),
+    [
+        (PlainWords, "explain must return an Explanation or None, not str"),
+        (HalfAnExplanation, "explain returns an Explanation or None: raised TypeError"),
+        (TensorForWords, "explain: constraint of the Explanation must not be Tensor"),
+    ],
+)
+def test_kit_sees_words_that_are_no_explanation(cls, words):
+    with pytest.raises(ContractBroken) as caught:
+        check_interpreter(cls, env="ford")
+    assert len(caught.value.faults) == 1 and caught.value.faults[0].startswith(words)
+
+
+def test_kit_says_that_explain_was_tried():
+    class Explains(Fine):
+        def explain(self, sentence):
+            return Explanation("budgetary", sentence, 1.0, {"lava": 2}) if sentence else None
+
+    assert check_interpreter(Explains, env="ford")[-1] == "explain returns an Explanation or None"
+    assert "explain returns an Explanation or None" not in check_interpreter(Fine, env="ford"), "nothing to try"
 
 
 PAIR = "step must return an Interpretation and the state: return Interpretation(mask, threshold), state; "

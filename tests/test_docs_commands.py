@@ -52,7 +52,7 @@ def test_a_command_is_understood(page, command, monkeypatch):
         if options.only:
             from framework.run import select
 
-            assert select(study, options.only).cells
+            assert select(study, *options.only).cells
 
 
 def test_there_are_commands_to_check():

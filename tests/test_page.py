@@ -293,6 +293,15 @@ def test_a_fault_of_ours_is_no_trace(shelf, agents, monkeypatch):
     refused(client.post("/api/sessions", json=wish(agents, RULE)), 500, "something broke inside")
 
 
+def test_an_explain_that_goes_wrong_costs_the_words_only(client, shelf, agents, monkeypatch, capsys):
+    reader = shelf.interpreter(shelf.agent(agents["budgetary"]).reader)
+    monkeypatch.setattr(type(reader), "explain", lambda self, sentence: "two waters")
+    [reading] = begin(client, agents, RULE)["walkers"][0]["readings"]
+    assert reading["text"] is None and reading["kind"] is None and reading["threshold"] == pytest.approx(2, abs=0.5)
+    told = "interpreter 'reader': explain must return an Explanation or None, not str; its words are left out"
+    assert told in capsys.readouterr().err
+
+
 def test_a_busy_port_is_told(capsys):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]

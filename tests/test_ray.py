@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from framework.errors import STOPPED
 from framework.run import MISTAKE, OK, main
 
 REGISTRY = """
@@ -134,7 +135,7 @@ def test_ctrl_c_saves_on_the_cluster_too(folder, ray):
         time.sleep(0.1)
     job.send_signal(signal.SIGINT)
     out, _ = job.communicate(timeout=120)
-    assert job.returncode == 1
+    assert job.returncode == STOPPED
     assert "what was running is saved. The same command goes on from there." in out
     assert "Traceback" not in out
     assert list(Path("runs").rglob("training.safetensors"))

@@ -23,6 +23,7 @@ from framework import checkpoint, figures, gallery, latex, outcomes, stats
 from framework.broken import most_broken, over_seeds
 from framework.config import load
 from framework.evaluator import Result
+from framework.interfaces import Explanation
 from framework.run import MISTAKE, OK, main
 from framework.stages import read_result
 
@@ -206,7 +207,7 @@ def test_a_damaged_interpreter_is_named_and_the_report_is_written(tmp_path, monk
     assert main(["s.yaml", "--report", "--only", "heed*", "seeds=[0]"]) == OK
     out = capsys.readouterr().out
     assert f"damaged, so left out: {file}: is damaged" in out
-    assert "1 of 1 run; tables in" in out
+    assert "1 of 1 run; tables in runs/page; open runs/page/report.html" in out
 
 
 @pytest.mark.parametrize(
@@ -356,7 +357,7 @@ def test_the_sentences_that_account_for_the_violations():
     text = torch.tensor([[2, 1], [2, 1], [0, 1], [0, 2]])
     nothing = torch.zeros(4)
     result = Result(nothing, nothing, nothing, cost, cost, torch.ones(4, 2), text, text, nothing, nothing, nothing)
-    interpreter = SimpleNamespace(explain=lambda sentence: SimpleNamespace(text=sentence.upper()))
+    interpreter = SimpleNamespace(explain=lambda sentence: Explanation("budgetary", sentence.upper(), 1.0))
     assert most_broken(result, ["a", "b", "c"], interpreter) == [
         {"sentence": "c", "read_as": "C", "episodes": 3, "violation": 2.0, "share": pytest.approx(6 / 7)},
         {"sentence": "a", "read_as": "A", "episodes": 2, "violation": 0.5, "share": pytest.approx(1 / 7)},

@@ -19,7 +19,7 @@ import torch
 from framework import checkpoint
 from framework.builder import build
 from framework.config import load
-from framework.errors import UserError
+from framework.errors import STOPPED, UserError
 from framework.executor import TIME_TO_SAVE
 from framework.resume import Saver, pack, unpack
 from framework.run import MISTAKE, OK, main
@@ -216,19 +216,24 @@ def test_two_commands_on_one_folder_do_the_work_once(folder):
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_asked_to_stop_it_saves_and_says_how_to_go_on(folder, how):
+def test_asked_to_stop_it_saves_and_says_how_to_go_on(folder, how, capsys):
     job, deadline = start("runs"), time.monotonic() + 120
     while lines("runs") < 5 and time.monotonic() < deadline:
         time.sleep(0.05)
     job.send_signal(how)
     out, _ = job.communicate(timeout=60)
-    assert job.returncode == 1
+    assert job.returncode == STOPPED
     assert "what was running is saved. The same command goes on from there." in out
     assert "Traceback" not in out
     saved = list(Path("runs").rglob("training.safetensors"))
     assert saved
     _, meta = checkpoint.load(saved[0])
     assert meta["step"] == max(json.loads(line)["step"] for line in (saved[0].parent / "metrics.jsonl").open())
+    log = (saved[0].parent / "log.txt").read_text()
+    assert log.endswith("stopped, as it was told to; the same command goes on from here\n")
+    assert "Traceback" not in log
+    assert main(["registry.yaml", "--dry-run"]) == OK
+    assert "0 of 1, 1 begun" in capsys.readouterr().out
 
 
 SLOW_EVALUATION = """
@@ -257,7 +262,7 @@ def test_asked_to_stop_while_it_evaluates_it_does_not_wait_for_another_task(fold
     asked = time.monotonic()
     job.send_signal(signal.SIGINT)
     out, _ = job.communicate(timeout=100)
-    assert job.returncode == 1
+    assert job.returncode == STOPPED
     assert "what was running is saved" in out
     assert time.monotonic() - asked < TIME_TO_SAVE / 2
 

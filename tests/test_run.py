@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import framework
 from framework.cell import run_from_dict
 from framework.config import load
 from framework.plugin_manager import PluginHost
@@ -106,14 +107,43 @@ def test_failures_stay_in_their_cells(study, capsys):
     assert study(experiments, broken=BROKEN) == FAILED
     out = capsys.readouterr().out
     assert "1 done, 0 finished before, 2 failed" in out
-    assert "failed: raises (seed 0): RuntimeError: cannot read this" in out
+    told = "RuntimeError: cannot read this (broken.py:9) [interpreter 'raises']"
+    assert f"failed: raises (seed 0): {told}\n" in out.replace(f"{Path.cwd()}/", "")
+    assert out.count("; tables in runs/small; open runs/small/report.html\n") == 1
     assert "failed: dies (seed 0): the process died (killed by signal 9)" in out
     assert "Traceback" not in out
     found = cells()
     assert "Traceback" in (found["raises"] / "log.txt").read_text(), "the log has it all"
-    assert json.loads((found["raises"] / "failure.json").read_text())["error"] == "RuntimeError: cannot read this"
+    failure = json.loads((found["raises"] / "failure.json").read_text())
+    assert failure["error"].replace(f"{Path.cwd()}/", "") == told
     assert (found["heed"] / "result.json").is_file()
     assert not (found["dies"] / "result.json").exists()
+
+
+TIRED = """
+    from framework.hookspecs import hookimpl
+    from plugins.envs.ford import Ford
+
+    class Tired(Ford):
+        name = "tired"
+        steps = 0
+        def step(self, action):
+            self.steps += 1
+            if self.steps > 60:
+                raise ConnectionError("simulator died")
+            return super().step(action)
+
+    @hookimpl
+    def heed_components():
+        return [Tired]
+"""
+
+
+def test_a_failure_in_the_middle_of_a_run_says_whose_and_where(study, capsys):
+    assert study(HEED.replace("env: ford", "env: tired"), tired=TIRED) == FAILED
+    out = capsys.readouterr().out.replace(f"{Path.cwd()}/", "")
+    assert "failed: heed (seed 0): ConnectionError: simulator died (tired.py:11) [env 'tired']\n" in out
+    assert "report.html" not in out, "there is none: nothing is finished"
 
 
 BLIND = """
@@ -363,6 +393,32 @@ def test_observers_see_start_updates_evaluation_and_end(study):
     assert log.count("clumsy.py raised KeyError: 'oops'; it is dropped") == 1
 
 
+WORDLESS = """
+    from framework.hookspecs import hookimpl
+    from framework.interfaces import Explanation
+    from plugins.interpreters.none import NoInterpreter
+
+    class Wordless(NoInterpreter):
+        name = "wordless"
+        def explain(self, sentence):
+            return Explanation("budgetary", text="no water")
+
+    @hookimpl
+    def heed_components():
+        return [Wordless]
+"""
+
+
+def test_a_mistake_in_explain_costs_its_words_and_not_the_run(study):
+    assert study(HEED.replace("oracle", "wordless"), wordless=WORDLESS) == OK
+    folder = cells()["heed"]
+    broken = json.loads((folder / "result.json").read_text())["broken"]
+    assert broken and all(row["read_as"] is None for row in broken)
+    log = (folder / "log.txt").read_text()
+    assert log.count("interpreter 'wordless': explain raised TypeError: ") == 1, "once, not for every sentence"
+    assert "wordless.py:9); its words are left out" in log
+
+
 LEARNER = """
     import torch
     from torch import nn
@@ -485,6 +541,22 @@ def test_run_ids_do_not_drift(tmp_path):
     assert ids[0] == ids[1]
 
 
+def test_an_override_sets_a_component_that_is_given_by_name_as_an_axis_does(tmp_path):
+    file = tmp_path / "registry.yaml"
+    file.write_text(
+        "components: {optimizers: {careful: {plugin: ppo_lagrangian, clip: 0.1}}}\n"
+        "experiments: {x: {env: ford, interpreter: oracle, policy: mlp, optimizer: careful}}\n"
+        "ablations: {g: {base: x, axes: {optimizer.epochs: [3]}}}\n"
+        "observers: [csv]\n"
+    )
+    changed = load(file, ["experiments.x.optimizer.epochs=3", "experiments.x.policy.hidden=[64, 64]"])
+    assert changed.cells[0].cell.optimizer.config.clip == 0.1, "it is still the component of that name"
+    assert changed.cells[0].cell.optimizer.config.epochs == 3
+    changed = load(file, ["experiments.x.optimizer.epochs=3"])
+    by_axis = next(cell for cell in load(file).cells if cell.group == "g")
+    assert changed.cells[0].runs()[0].id == by_axis.runs()[0].id
+
+
 TEXTS = {"train": '{"lava0": ["No lava"], "water1": ["Water once"]}', "test": '{"lava0": ["Lava? Never"]}'}
 
 
@@ -554,6 +626,16 @@ def test_dry_run_and_only_write_nothing(study, capsys):
     assert "other" in out
     assert "0 of 1" in out
     assert not os.path.exists("runs")
+
+
+def test_only_may_be_given_several_times(study, capsys):
+    grid = "ablations: {g: {base: heed, axes: {optimizer.clip: [0.1, 0.3]}}}\n"
+    others = HEED.replace("heed:", "a:") + HEED.replace("heed:", "b:")
+    assert study(HEED + others + grid, "--dry-run", "--only", "g/*", "--only", "a", "--only", "g/clip=0.1") == OK
+    out = capsys.readouterr().out
+    assert "small: 3 cells" in out
+    assert [cell in out for cell in ("g/clip=0.1", "g/clip=0.3", " a ", " b ", " heed ")] == [True] * 3 + [False] * 2
+    assert framework.load("registry.yaml").only("g/*", "b").cells == ["b", "g/clip=0.1", "g/clip=0.3"]
 
 
 def test_huge_grid_with_yes_is_expanded(tmp_path):

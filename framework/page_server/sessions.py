@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from framework.errors import UserError
+from framework.explaining import explained
 from framework.ledger import Reckoning
 from framework.page_server.messages import Start
 from framework.page_server.shelf import Listed, Shelf
@@ -86,7 +87,7 @@ class Sessions:
     def _walk(self, listed: Listed, reader: str, wish: Start, layout: str | None) -> Walk:
         policy, interpreter = self._shelf.policy(listed), self._shelf.interpreter(reader)
         distances: dict[str, int] = {}
-        for told in filter(None, map(interpreter.explain, wish.sentences)):
+        for told in filter(None, explained(interpreter, wish.sentences)):
             for entity, steps in told.distances.items():
                 distances[entity] = max(steps, distances.get(entity, 0))
         try:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from framework.agent import Agent
 from framework.errors import UserError
+from framework.explaining import explained
 from framework.interfaces import ConstraintInterpreter, InterpreterInput, Playground, PolicyNet
 from framework.ledger import Reckoning
 from framework.panel import Account
@@ -49,7 +50,7 @@ class Reading:
             labels = type(truth)(truth.mask[:, k : k + 1], truth.threshold[:, k : k + 1])
         inputs = InterpreterInput(now.obs, interpreter.encode([sentence]), labels)
         seen, _ = interpreter.step(inputs, interpreter.initial_state(1))
-        told = interpreter.explain(sentence)
+        [told] = explained(interpreter, [sentence])
         return cls(
             told.kind if told else None,
             told.text if told else None,

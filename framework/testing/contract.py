@@ -14,7 +14,8 @@ from framework.catalog import Catalog, Entry
 from framework.errors import UserError
 from framework.interfaces import ConstraintEnv
 from framework.interfaces.component import Component
-from framework.plugin_manager import PluginHost, class_faults, missing_requirements
+from framework.missing import missing_requirements
+from framework.plugin_manager import PluginHost, class_faults
 
 
 class ContractBroken(AssertionError):

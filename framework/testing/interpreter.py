@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from framework.agent import felt_at
+from framework.explaining import explanation_fault
 from framework.interfaces import (
     ConstraintEnv,
     ConstraintInterpreter,
@@ -86,7 +87,16 @@ def check_interpreter(cls: type[ConstraintInterpreter], config: Any = None, env:
         _check_fit(contract, interpreter, world)
     elif interpreter.learns:
         _check_learning(contract, interpreter, world, walk)
+    if cls.explain is not ConstraintInterpreter.explain:
+        _check_explain(contract, interpreter, world)
     return contract.settle()
+
+
+def _check_explain(contract: Contract, interpreter: ConstraintInterpreter, world: ConstraintEnv) -> None:
+    with contract.promise("explain returns an Explanation or None"), torch.no_grad():
+        for sentence in list(world.sentences)[:8]:
+            fault = explanation_fault(interpreter.explain(sentence))
+            contract.require(not fault, fault)
 
 
 def _about_labels(error: Exception) -> str:

@@ -1,0 +1,1 @@
+NOTHING = 0
