@@ -325,7 +325,7 @@ class _Checker:
         points = grid.expand(ablation, path, self.notes)
         raw, made = self._raw(base), []
         of_base = Notes()
-        build_cell(raw, self.host.catalog, of_base)
+        unchanged = build_cell(raw, self.host.catalog, of_base)
         base_problems = {(problem.path, problem.message) for problem in of_base.problems}
         seeds = self._seeds(
             (f"{path}.seeds", ablation.seeds),
@@ -338,6 +338,9 @@ class _Checker:
             for problem in notes.problems:
                 if (problem.path, problem.message) not in base_problems:  # those are told at the base itself
                     self.notes.add(point.locate(problem.path), problem.message, problem.owner)
+            named = point.origin == f"{path}.variants.{point.name}"  # one that axes lead back to is part of a product
+            if named and cell is not None and cell == unchanged and not notes.problems:
+                self.notes.add(point.origin, "this variant changes nothing: it is the base as it is", "ablations")
             if cell is not None:
                 made.append(GridCell(point.name, name, point.changes, cell, seeds, point.baseline))
         if len(self.notes.problems) == before and points and not any(p.baseline for p in points):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
+from framework.errors import did_you_mean
+
 MAX_CELLS = 2_000
 """Grids larger than this ask first (or need --yes)."""
 MOST_RUNS = 200_000
@@ -12,6 +14,9 @@ MOST_RUNS = 200_000
 MOST_ROWS = 100_000
 MOST_STEPS_PER_UPDATE = 100_000_000
 """More of either fits into no memory; such a number is a slip."""
+
+SCORES = ("cell_accuracy", "auc", "iou", "threshold_mse", "threshold_exact", "violation_auc", "confidence")
+"""How well an interpreter reads (framework/scoring.py)."""
 
 
 def added_later(default: Any) -> Any:
@@ -225,7 +230,8 @@ class Ablation:
     exclude: tuple[dict[str, Any], ...] = ()
     """Cells of the product to leave out: {dotted path: value, ...} that must all match."""
     baseline: Any = None
-    """The cell that others are compared with: {dotted path: value} for axes; a variant's name; default the base."""
+    """The cell that others are compared with: {dotted path: value} for axes, the name of a variant, or that of the
+    base. Default: the first cell of axes, the base of variants; with both, it must be named."""
     seeds: tuple[int, ...] | None = None
     """Instead of the base's seeds."""
 
@@ -239,7 +245,12 @@ class Reference:
     kind: str = ""
     """Kind of constraint."""
     scores: dict[str, float] = field(default_factory=dict)
-    """cell_accuracy, auc, iou, threshold_mse, ...: those that are known."""
+    """Those that are known of cell_accuracy, auc, iou, threshold_mse, threshold_exact, violation_auc, confidence."""
+
+    def __post_init__(self) -> None:
+        for name in self.scores:
+            if name not in SCORES:
+                raise ValueError(f"scores has an unknown name '{name}'{did_you_mean(name, SCORES)}")
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ Nothing in a file can run code: the loader is a safe one, resolvers such as ``${
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,12 +14,13 @@ import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from framework.errors import Problem, UserError
+from framework.errors import Problem, UserError, did_you_mean
 from framework.references import ONLY_REFERENCES, allowed, weight
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 40
 MAX_NODES = 20_000
+QUOTES = '; within {...} or [...] a reference needs quotes: "${training.steps}"'
 
 
 class Source:
@@ -91,6 +93,7 @@ def _compose(text: str, name: str) -> yaml.Node:
         message = (
             "a tab is used for indentation; YAML allows only spaces" if tab else f"not valid YAML: {error.problem}"
         )
+        message += QUOTES if "${" in broken and not tab else ""
         raise UserError(Problem(message, where=f"{name}:{line}")) from None
     except (yaml.YAMLError, RecursionError) as error:
         raise UserError(Problem(f"not valid YAML: {_first_line(error)}", where=name)) from None
@@ -168,11 +171,22 @@ def _resolve(config: Any, name: str, lines: dict[str, int]) -> dict[str, Any]:
         path = str(getattr(error, "full_key", "") or "")
         dotted = path.replace("[", ".").replace("]", "")
         where = f"{name}:{lines[dotted]}" if dotted in lines else name
-        raise UserError(Problem(_first_line(error), where=where, path=dotted)) from None
+        others = [path for path in lines if path and not f"{dotted}.".startswith(f"{path}.")]
+        told = _missing(error, others) or _first_line(error)
+        raise UserError(Problem(told, where=where, path=dotted)) from None
     except RecursionError:
         raise UserError(Problem("references go in a circle, or through too many others", where=name)) from None
     assert isinstance(values, dict)
     return {str(k): v for k, v in values.items()}
+
+
+def _missing(error: OmegaConfBaseException, known: list[str]) -> str:
+    """About a reference to what is not there; "" for other errors."""
+    found = re.fullmatch(r"Interpolation key '(.+)' not found", _first_line(error))
+    if not found:
+        return ""
+    near = did_you_mean(found[1], known)
+    return f"there is no '{found[1]}' in the registry to refer to{near if near.endswith('?') else ''}"
 
 
 def _first_line(error: BaseException) -> str:

@@ -18,7 +18,7 @@ import torch
 from PIL import Image
 from scipy.stats import mannwhitneyu, trim_mean
 
-from framework import checkpoint, gallery, latex, outcomes, stats
+from framework import checkpoint, gallery, latex, outcomes, report, stats
 from framework.broken import most_broken, over_seeds
 from framework.comparison import against
 from framework.config import load
@@ -26,6 +26,7 @@ from framework.evaluator import Result
 from framework.outcomes import Scores
 from framework.report import plain
 from framework.run import MISTAKE, OK, main
+from framework.schema import SCORES
 from framework.stages import read_result
 
 REGISTRY = """
@@ -86,6 +87,10 @@ def test_systems_are_compared_with_those_of_their_own_env_and_what_is_not_known_
     rows = {row[0]: row for row in plain(against("who", [ours, theirs, elsewhere]))}
     assert rows["theirs on water"][3] == "1.00 [1.00, 1.00]", "won wherever it is known"
     assert rows["stranger on land"][3] == "-"
+
+
+def test_what_a_reference_may_score_is_what_the_table_shows():
+    assert tuple(name for name, _, _ in report.READING) == SCORES
 
 
 def test_latex_escapes_what_latex_would_stumble_over():

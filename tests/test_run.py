@@ -447,7 +447,7 @@ def test_cells_that_grids_share_run_once():
         + textwrap.dedent("""
         ablations:
           a: {base: heed, axes: {optimizer.clip: [0.2, 0.3], policy.uses.mask: [true, false]}}
-          b: {base: heed, variants: {wide: {policy.hidden: [256]}, same: {optimizer.clip: 0.2}}}
+          b: {base: heed, variants: {wide: {policy.hidden: [256]}, same: {optimizer.clip: 0.3}}}
           c: {base: heed, axes: {optimizer.clip: [0.2, 0.4]}, exclude: [{optimizer.clip: 0.4}], seeds: [0, 1]}
     """)
     )
@@ -463,7 +463,17 @@ def test_cells_that_grids_share_run_once():
     ]  # fmt: skip
     assert [cell.label for cell in found.cells if cell.baseline] == ["a/clip=0.2,mask=true", "b/heed", "c/clip=0.2"]
     assert len(found.runs) == 6
-    assert found.runs[0].labels == ("heed", "a/clip=0.2,mask=true", "b/heed", "b/same", "c/clip=0.2")
+    assert found.runs[0].labels == ("heed", "a/clip=0.2,mask=true", "b/heed", "c/clip=0.2")
+    assert found.runs[2].labels == ("a/clip=0.3,mask=true", "b/same")
+
+
+@pytest.mark.parametrize("baseline", ["heed", "wide", "{optimizer.clip: 0.3}"])
+def test_a_grid_of_axes_and_variants_has_the_baseline_that_is_named(baseline, tmp_path):
+    file = tmp_path / "both.yaml"
+    grid = "{base: heed, axes: {optimizer.clip: [0.2, 0.3]}, variants: {wide: {policy.hidden: [256]}}, baseline: %s}"
+    file.write_text(f"{SMALL}experiments:\n{HEED}\nablations:\n  both: {grid % baseline}\n")
+    named = baseline if baseline.isalpha() else "clip=0.3"
+    assert [cell.name for cell in load(file).cells if cell.baseline] == [named]
 
 
 def test_run_ids_do_not_drift(tmp_path):
