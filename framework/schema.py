@@ -25,18 +25,20 @@ def added_later(default: Any) -> Any:
     return field(default=default, metadata={"added_later": True})
 
 
-def identity(settings: Any) -> Any:
-    """Settings as plain data that name a run: all of them, but those added later only where they are in use."""
+def identity(settings: Any, paths: bool = True) -> Any:
+    """Settings as plain data that name a run: all of them, but those added later only where they are in use, and not
+    ``paths`` where the files themselves do it: a run has the same name on every machine."""
     if is_dataclass(settings):
         kept = [
             f
             for f in fields(settings)
             if not (f.metadata.get("added_later") and getattr(settings, f.name) == f.default)
+            and (paths or not f.metadata.get("path") or getattr(settings, f.name) is None)
         ]
-        return {f.name: identity(getattr(settings, f.name)) for f in kept}
+        return {f.name: identity(getattr(settings, f.name), paths) for f in kept}
     if isinstance(settings, tuple | list):
-        return type(settings)(identity(item) for item in settings)
-    return {key: identity(item) for key, item in settings.items()} if isinstance(settings, dict) else settings
+        return type(settings)(identity(item, paths) for item in settings)
+    return {key: identity(item, paths) for key, item in settings.items()} if isinstance(settings, dict) else settings
 
 
 @dataclass(frozen=True)

@@ -534,7 +534,26 @@ def test_a_texts_folder_that_is_not_there_is_told_as_ever(study, capsys):
     system = "interpreter: oracle, policy: polco_grid, optimizer: pcpo"
     assert study(f"  x: {{{system}, env: {{plugin: hazardworld_grid, texts: absent}}}}\n", "--check") == MISTAKE
     told = "absent/budgetary-train.json: no such file (a texts folder holds <kind>-train.json and <kind>-test.json)"
-    assert capsys.readouterr().err == f"x: {told} [env 'hazardworld_grid']\n"
+    assert capsys.readouterr().err == f"x: {Path.cwd()}/{told} [env 'hazardworld_grid']\n"
+
+
+def test_a_texts_folder_is_beside_the_registry_and_a_run_has_one_name_on_every_machine(tmp_path, monkeypatch):
+    system = "interpreter: naive_bayes, policy: random_walk, optimizer: fixed"
+    body = f"experiments:\n  x: {{{system}, env: {{plugin: hazardworld_grid, texts: mine}}}}\n"
+    grid = "ablations:\n  g: {base: x, axes: {env.texts: [mine, ../two/mine]}}\n"
+    runs = []
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        (folder / "mine").mkdir(parents=True)
+        for name, text in TEXTS.items():
+            (folder / "mine" / f"budgetary-{name}.json").write_text(text)
+        (folder / "r.yaml").write_text(body + grid)
+    monkeypatch.chdir(tmp_path)  # neither
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        study = load(folder / "r.yaml")
+        assert study.runs[0].cell.env.config.texts == str(folder / "mine")
+        runs.append([run.id for run in study.runs])
+    assert runs[0] == runs[1]
+    assert len(runs[0]) == 1, "equal files are the same sentences, wherever they are"
 
 
 def test_a_digest_that_raises_is_told(study, capsys):
