@@ -550,7 +550,7 @@ def test_a_texts_folder_is_beside_the_registry_and_a_run_has_one_name_on_every_m
     monkeypatch.chdir(tmp_path)  # neither
     for folder in (tmp_path / "one", tmp_path / "two"):
         study = load(folder / "r.yaml")
-        assert study.runs[0].cell.env.config.texts == str(folder / "mine")
+        assert study.cells[0].cell.env.config.texts == str(folder / "mine")
         runs.append([run.id for run in study.runs])
     assert runs[0] == runs[1]
     assert len(runs[0]) == 1, "equal files are the same sentences, wherever they are"

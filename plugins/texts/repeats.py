@@ -1,8 +1,8 @@
 """Sentences that are in a texts folder twice: held-out ones that training shows too, and ones that mean two things.
 
 A few are told and no more: the public data set was written by a crowd, and people do say the same thing twice, or of
-two constraints. But where most of the held-out sentences are training sentences, one file is a copy of the other, and every
-table would call "unseen" what was learned by heart: that is refused.
+two constraints. But where most of the held-out sentences are training sentences, one file is a copy of the other, and
+every table would call "unseen" what was learned by heart: that is refused.
 """
 
 from __future__ import annotations
