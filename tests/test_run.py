@@ -191,9 +191,14 @@ CARELESS = """
         def step(self, inputs, state):
             return self.nowhere
 
+    class Plain(Oracle):
+        name = "plain"
+        def __init__(self, config, spec):
+            self.spec = spec
+
     @hookimpl
     def heed_components():
-        return [Forgetful, Signature, Lookup, Nothing, Stateless, Numpy, Shape, Raises]
+        return [Forgetful, Signature, Lookup, Nothing, Stateless, Numpy, Shape, Raises, Plain]
 """
 
 
@@ -204,6 +209,11 @@ CARELESS = """
             "interpreter: forgetful, policy: mlp",
             "cannot be built: AttributeError: cannot assign module before Module.__init__() call "
             "(careless.py:12) [interpreter 'forgetful']",
+        ),
+        (
+            "interpreter: plain, policy: mlp",
+            "cannot be built: its __init__ must first call super().__init__(config, spec) "
+            "(careless.py:54) [interpreter 'plain']",
         ),
         (
             "interpreter: signature, policy: mlp",
