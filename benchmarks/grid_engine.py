@@ -36,7 +36,7 @@ def run() -> list[tuple[str, float, str]]:
     with tempfile.TemporaryDirectory() as name:
         texts = Path(name)
         for split in ("train", "test"):
-            sentences = {c.label: [f"{c.label} {i}" for i in range(10)] for c in CLASSES["budgetary"]}
+            sentences = {c.label: [f"{split} {c.label} {i}" for i in range(10)] for c in CLASSES["budgetary"]}
             (texts / f"budgetary-{split}.json").write_text(json.dumps(sentences))
         reference = {labels: _sync_vector_env(texts, labels) for labels in (False, True)}
         table = SentenceTable.load("budgetary", "train", texts)

@@ -120,6 +120,8 @@ class Agent:
         for name, part, want in parts:
             if not isinstance(part, Tensor) or part.shape != want:
                 raise _misread(self.interpreter, f"{name} must be a tensor of shape {list(want)}, not {_shape(part)}")
+            if part.dtype == torch.float64:  # as numpy's are; the policy would stumble over it
+                raise _misread(self.interpreter, f"{name} is float64, but must be float32; add .float()")
         if not math.isfinite(sum(part.sum() for _, part, _ in parts)):
             for name, part, _ in parts:
                 if not bool(part.isfinite().all()):

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
+from torch import nn
+
 from framework.catalog import Catalog
 from framework.cell import Cell, class_of
 from framework.errors import Problem, UserError
@@ -116,7 +118,10 @@ def _make(cell: Cell, kind: Kind, cls: type[T], construct: Callable[[], T]) -> T
     what is not installed as it should be. Anything else is a mistake in it, told with the plugin's own line."""
     owner = f"{kind} '{getattr(cell, kind).plugin}'"
     try:
-        return construct()
+        made = construct()
+        if fault := half_made(made):
+            raise UserError(Problem(f"cannot be built: {fault}{_first_line(cls)}", owner=owner))
+        return made
     except UserError:
         raise
     except (ValueError, ImportError) as error:
@@ -124,6 +129,14 @@ def _make(cell: Cell, kind: Kind, cls: type[T], construct: Callable[[], T]) -> T
     except Exception as error:
         spot = _spot(error, _file(cls)) or _first_line(cls)
         raise UserError(Problem(f"cannot be built: {type(error).__name__}: {error}{spot}", owner=owner)) from error
+
+
+def half_made(component: object) -> str:
+    """What is wrong with one whose ``__init__`` left out its base's; torch would say something about ``_modules``."""
+    module = isinstance(component, nn.Module) and "_modules" not in vars(component)
+    env = isinstance(component, ConstraintEnv) and not hasattr(component, "rows")
+    arguments = "config, rows, split, seed" if env else "config, spec"
+    return f"its __init__ must first call super().__init__({arguments})" if module or env else ""
 
 
 def blame(error: Exception, cell: Cell, catalog: Catalog) -> Problem:

@@ -9,8 +9,10 @@ import dataclasses
 import functools
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from framework.catalog import Catalog
@@ -36,7 +38,8 @@ class Part:
 
     def identity(self) -> dict[str, Any]:
         """What names it."""
-        return self._with(identity(self.config)) | ({"plugin_content": self.content} if self.content else {})
+        settings = identity(self.config, paths=not self.content)
+        return self._with(settings) | ({"plugin_content": self.content} if self.content else {})
 
     def _with(self, settings: dict[str, Any]) -> dict[str, Any]:
         return {"plugin": self.plugin, **settings} | ({"plugin_version": self.version} if self.version else {})
@@ -118,17 +121,22 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def build_cell(raw: Mapping[str, Any], catalog: Catalog, notes: Notes, path: str = "") -> Cell | None:
+def build_cell(
+    raw: Mapping[str, Any], catalog: Catalog, notes: Notes, path: str = "", folder: Path | None = None
+) -> Cell | None:
     """Check a raw cell ``{env: {plugin: ..., ...}, ..., training: {...}}``; None when problems were noted."""
-    parts = {kind: build_part(kind, raw.get(kind), catalog, notes, join(path, kind)) for kind in KINDS}
+    parts = {kind: build_part(kind, raw.get(kind), catalog, notes, join(path, kind), folder) for kind in KINDS}
     training = convert(Training, raw.get("training", {}), join(path, "training"), notes, "training")
     if training is None or any(part is None for part in parts.values()):
         return None
     return Cell(training=training, **parts)  # type: ignore[arg-type]
 
 
-def build_part(kind: Kind, raw: object, catalog: Catalog, notes: Notes, path: str) -> Part | None:
-    """Check ``{plugin: name, settings...}`` against the plugin's own Config."""
+def build_part(
+    kind: Kind, raw: object, catalog: Catalog, notes: Notes, path: str, folder: Path | None = None
+) -> Part | None:
+    """Check ``{plugin: name, settings...}`` against the plugin's own Config. Paths among the settings are relative to
+    ``folder``, the registry's."""
     if raw is None:
         names = ", ".join(catalog.names(kind))
         notes.add(path, f"missing component: which {kind}? plugins: {names}")
@@ -145,11 +153,20 @@ def build_part(kind: Kind, raw: object, catalog: Catalog, notes: Notes, path: st
     config = convert(entry.cls.Config, settings, path, notes, entry.owner)
     if config is None:
         return None
+    if folder is not None:
+        config = _anchored(config, folder)
     try:
         return Part(kind, entry.name, config, entry.version, entry.cls.content(config))
     except Exception as error:  # somebody else's code
         notes.add(path, f"content() raised {type(error).__name__}: {error}", entry.owner)
         return None
+
+
+def _anchored(config: Any, folder: Path) -> Any:
+    """``config`` with absolute paths: a worker, or whoever shows the run later, may be anywhere."""
+    paths = [f.name for f in dataclasses.fields(config) if f.metadata.get("path")]
+    given = {name: value for name in paths if (value := getattr(config, name)) is not None}
+    return dataclasses.replace(config, **{name: os.path.abspath(folder / value) for name, value in given.items()})
 
 
 def run_from_dict(

@@ -9,17 +9,19 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from rich.console import Console
 
 from framework.catalog import Entry
 from framework.convert import Notes, convert
 from framework.errors import Problem, UserError, complain, did_you_mean, stopped
+from framework.interfaces import ConstraintEnv
 from framework.interfaces.component import Kind
 from framework.plugin_manager import PluginHost, PluginRef
 from framework.source import parse_overrides
 from framework.testing import ContractBroken, check_env, check_interpreter, check_optimizer, check_policy
+from framework.trained import plugin_host
 
 HOME = Path(__file__).resolve().parent.parent
 """Origins of built-in plugins are relative to this."""
@@ -36,10 +38,9 @@ def main(argv: list[str] | None = None) -> int:
     options = _parser().parse_intermixed_args(argv)
     console = Console(highlight=False)
     try:
-        if options.env is not None:
-            PluginHost().catalog.get("env", options.env)  # before the plugin is blamed for it
+        env = None if options.env is None else _env(options.env, options.files)  # before the plugin is blamed for it
         entries = _find(options.plugin)
-        broken = [entry for entry in entries if not _check(entry, options.settings, options.env, console)]
+        broken = [entry for entry in entries if not _check(entry, options.settings, env, console)]
     except UserError as error:
         return complain(error)
     except KeyboardInterrupt:
@@ -54,7 +55,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("plugin", help="a plugin file, or the name of a plugin")
     parser.add_argument("settings", nargs="*", metavar="key=value", help="settings of the plugin")
     parser.add_argument("--env", help="the environment to try it in (default: the first that it takes)")
+    files = "a plugin file with that environment"
+    parser.add_argument("--plugin", type=Path, action="append", default=[], dest="files", metavar="FILE", help=files)
     return parser
+
+
+def _env(name: str, files: list[Path]) -> type[ConstraintEnv]:
+    return cast(type[ConstraintEnv], plugin_host(files).catalog.get("env", name).cls)
 
 
 def _find(target: str) -> list[Entry]:
@@ -80,7 +87,7 @@ def _is_builtin(path: Path) -> bool:
     return path.resolve().parent.parent == HOME / "plugins"
 
 
-def _check(entry: Entry, settings: list[str], env: str | None, console: Console) -> bool:
+def _check(entry: Entry, settings: list[str], env: type[ConstraintEnv] | None, console: Console) -> bool:
     console.print(f"[bold]{entry.kind} {entry.name}[/bold]  [dim]{entry.origin}[/dim]")
     if entry.cls is None:
         raise UserError(f"{entry.owner} is not available: {entry.unavailable}")
@@ -93,6 +100,8 @@ def _check(entry: Entry, settings: list[str], env: str | None, console: Console)
         for promise in CHECKS[entry.kind](entry.cls, config, **extra):
             console.print(f"  [green]ok[/green]  {promise}")
     except ContractBroken as error:
+        if error.env:
+            console.print(f"  in env '{error.env}':", markup=False)
         for fault in error.faults:
             console.print("  [red]NO[/red]", end="  ")
             console.print(fault, markup=False, soft_wrap=True)

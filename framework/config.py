@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from framework import grid
-from framework.cell import ExamSpec, RunSpec, build_cell, build_part
+from framework.cell import Cell, ExamSpec, RunSpec, build_cell, build_part
 from framework.convert import Notes, convert
 from framework.errors import Problem, UserError, did_you_mean
 from framework.grid import GridCell
@@ -237,7 +237,7 @@ class _Checker:
             if "plugin" in exam.env:
                 self.notes.add(f"{path}.plugin", "an evaluation changes the env's settings, not the env", "evaluations")
                 continue
-            env = build_part("env", raw, self.host.catalog, self.notes, path)
+            env = build_part("env", raw, self.host.catalog, self.notes, path, self.folder)
             defaults = cell.training.evaluation
             episodes = defaults.episodes if exam.episodes is None else exam.episodes
             greedy = defaults.greedy if exam.greedy is None else exam.greedy
@@ -256,7 +256,7 @@ class _Checker:
                 if not isinstance(body, Mapping) and body is not None:
                     self.notes.add(path, f"expected a mapping of settings, got {body!r}", "components")
                 else:
-                    build_part(kind, raw, self.host.catalog, self.notes, path)
+                    build_part(kind, raw, self.host.catalog, self.notes, path, self.folder)
 
     def _component(self, kind: Kind, name: str) -> dict[str, Any]:
         """A component by name, or the plugin of that name without settings."""
@@ -280,13 +280,16 @@ class _Checker:
     def _experiment(self, name: str, experiment: Experiment) -> list[GridCell]:
         path = f"experiments.{name}"
         notes = Notes()
-        cell = build_cell(self._raw(experiment), self.host.catalog, notes)
+        cell = self._cell(self._raw(experiment), notes)
         for problem in notes.problems:
             self.notes.add(self._origin(path, experiment, problem.path), problem.message, problem.owner)
         if cell is None:
             return []
         seeds = self._seeds((f"{path}.seeds", experiment.seeds), ("seeds", self.registry.seeds))
         return [GridCell(name, "experiments", {}, cell, seeds)]
+
+    def _cell(self, raw: Mapping[str, Any], notes: Notes) -> Cell | None:
+        return build_cell(raw, self.host.catalog, notes, folder=self.folder)
 
     def _origin(self, path: str, experiment: Experiment, inner: str) -> str:
         """Where in the file the setting ``inner`` of this experiment was written: there, or in what it refers to."""
@@ -341,7 +344,7 @@ class _Checker:
         points = grid.expand(ablation, path, self.notes)
         raw, made = self._raw(base), []
         of_base = Notes()
-        build_cell(raw, self.host.catalog, of_base)
+        unchanged = self._cell(raw, of_base)
         base_problems = {(problem.path, problem.message) for problem in of_base.problems}
         seeds = self._seeds(
             (f"{path}.seeds", ablation.seeds),
@@ -350,10 +353,13 @@ class _Checker:
         )
         for point in points:
             notes = Notes()
-            cell = build_cell(self._changed(raw, point.changes, notes), self.host.catalog, notes)
+            cell = self._cell(self._changed(raw, point.changes, notes), notes)
             for problem in notes.problems:
                 if (problem.path, problem.message) not in base_problems:  # those are told at the base itself
                     self.notes.add(point.locate(problem.path), problem.message, problem.owner)
+            named = point.origin == f"{path}.variants.{point.name}"  # one that axes lead back to is part of a product
+            if named and cell is not None and cell == unchanged and not notes.problems:
+                self.notes.add(point.origin, "this variant changes nothing: it is the base as it is", "ablations")
             if cell is not None:
                 made.append(GridCell(point.name, name, point.changes, cell, seeds, point.baseline))
         if points and len(made) == len(points):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,24 +37,40 @@ def convert(cls: type[T], value: object, path: str, notes: Notes, owner: str = "
     if not isinstance(value, Mapping):
         notes.add(path, f"expected a mapping of settings, got {_show(value)}", owner)
         return None
-    before = len(notes.problems)
     hints = get_type_hints(cls)
     known = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
     values: dict[str, Any] = {}
+    bad = set[str]()
     for key, item in value.items():
-        inner = join(path, key)
+        inner, before = join(path, key), len(notes.problems)
         if key not in known:
             notes.add(inner, f"unknown key '{key}'{did_you_mean(str(key), list(known))}", owner)
-            continue
-        values[str(key)] = coerce(hints[str(key)], item, inner, notes, owner)
-    if len(notes.problems) > before:
-        return None
-    try:
-        return cls(**values)
-    except (ValueError, TypeError) as error:
-        at = next((join(path, key) for key in values if str(error).startswith(f"{key} ")), path)
-        notes.add(at, str(error), owner)
-        return None
+        else:
+            values[str(key)] = coerce(hints[str(key)], item, inner, notes, owner)
+        if len(notes.problems) > before:
+            bad.add(str(key))
+    return _construct(cls, values, bad, path, notes, owner)
+
+
+def _construct(cls: type[T], values: Mapping[str, Any], bad: set[str], path: str, notes: Notes, owner: str) -> T | None:
+    """``cls(**values)``, or None where some are ``bad``. A constructor raises at the first value that it refuses, so it
+    is asked again without that one, until it has told all. What is not about a value that was given, or speaks of one
+    that was left out (whose default stands in for it), may be no mistake at all once the others are mended."""
+    while True:
+        given = {key: item for key, item in values.items() if key not in bad}
+        try:
+            made = cls(**given)
+            return None if bad else made
+        except (ValueError, TypeError) as error:
+            told = str(error)
+        culprit = next((key for key in given if told.startswith((f"{key} ", f"unknown {key} "))), None)
+        if not bad:
+            notes.add(path if culprit is None else join(path, culprit), told, owner)
+        elif culprit is not None and not bad.intersection(re.findall(r"\w+", told)):
+            notes.add(join(path, culprit), told, owner)
+        if culprit is None:
+            return None
+        bad.add(culprit)
 
 
 def coerce(hint: Any, value: object, path: str, notes: Notes, owner: str = "") -> Any:

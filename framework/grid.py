@@ -67,6 +67,9 @@ def expand(ablation: Ablation, path: str, notes: Notes) -> list[Point]:
     if not isinstance(ablation.baseline, str | Mapping | None):
         what = "{dotted path: value} for axes, or the name of a variant"
         notes.add(f"{path}.baseline", f"the baseline is {what}, not {ablation.baseline!r}", "ablations")
+    if ablation.axes and ablation.variants and ablation.baseline is None:
+        told = "with axes and variants, name the baseline: {dotted path: value}, a variant, or the base"
+        notes.add(path, f"{told} ('{ablation.base}')", "ablations")
     points = _product(ablation, path, notes) + _variants(ablation, path, notes)
     if not points and not any(p.path.startswith(path) for p in notes.problems):
         notes.add(path, "the grid is empty: 'exclude' leaves no cell", "ablations")
@@ -98,6 +101,9 @@ def _product(ablation: Ablation, path: str, notes: Notes) -> list[Point]:
                 notes.add(
                     f"{spot}.{key}", f"'{key}' is no axis of this grid{did_you_mean(key, list(axes))}", "ablations"
                 )
+            elif key in axes and rule[key] not in axes[key]:  # it would match no cell, silently
+                near = did_you_mean(_word(rule[key]), [_word(value) for value in axes[key]])
+                notes.add(f"{spot}.{key}", f"{_word(rule[key])} is no value of this axis{near}", "ablations")
     if len(axes) < len(ablation.axes) or not axes:
         return []
     short = _short_names(axes)
@@ -123,7 +129,7 @@ def _variants(ablation: Ablation, path: str, notes: Notes) -> list[Point]:
     if named is not None and named not in (*ablation.variants, ablation.base):
         known = [*ablation.variants, ablation.base]
         notes.add(f"{path}.baseline", f"no variant is called '{named}'{did_you_mean(named, known)}", "ablations")
-    points = [Point(ablation.base, {}, path, named in (None, ablation.base) and not ablation.axes)]
+    points = [Point(ablation.base, {}, path, named == ablation.base or (named is None and not ablation.axes))]
     for name, changes in ablation.variants.items():
         if not isinstance(changes, Mapping) or not changes:
             notes.add(f"{path}.variants.{name}", "a variant is a mapping of dotted path to value", "ablations")

@@ -1,6 +1,7 @@
 """Try a trained interpreter on sentences: ``python -m framework.read "Never step on the grass"``.
 
     python -m framework.read "Stay two steps away from the lava"         one sentence (or several), on a sample view
+    python -m framework.read "Wade twice" --plugin my_reader.py          with an interpreter of one's own
     python -m framework.read --texts FOLDER                              scores on sentences in the public file format
 
 Exit codes: 0 done, 2 the user's mistake, 130 stopped (Ctrl-C).
@@ -9,28 +10,22 @@ Exit codes: 0 done, 2 the user's mistake, 130 stopped (Ctrl-C).
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from framework import checkpoint
-from framework.builder import build_env
-from framework.cell import Cell, RunSpec
 from framework.errors import Problem, UserError, complain, stopped
-from framework.interfaces import ConstraintEnv, ConstraintInterpreter, InterpreterInput
-from framework.plugin_manager import PluginHost
+from framework.interfaces import ConstraintEnv, InterpreterInput
+from framework.readers import USUAL_ENV, Reader, choose
 from framework.report import READING
 from framework.scoring import score
-from framework.trained import interpreter_from, plugin_host, recorded_run, warn_of_changes
 from framework.wording import counted
 
 LONGEST = 2_000
@@ -47,8 +42,10 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if options.texts is None and not options.sentences:
             raise UserError("give a sentence in quotes, or --texts FOLDER")
-        reader = Reader.load(_choose(options.interpreter, options.runs_dir), options.plugin)
-        console.print(f"interpreter: {reader.file}", markup=False, soft_wrap=True)
+        if options.steps < 1:
+            raise UserError(f"--steps must be at least 1, not {options.steps}")
+        reader = choose(options.interpreter, options.runs_dir, options.plugin, options.env)
+        console.print(f"interpreter: {reader.title}", markup=False, soft_wrap=True)
         if options.texts is not None:
             _score_folder(reader, options.texts, options.split, options.steps, console)
         else:
@@ -63,65 +60,27 @@ def main(argv: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m framework.read", description="Try a trained interpreter.")
     parser.add_argument("sentences", nargs="*", help="sentences to read, each in quotes")
-    parser.add_argument("--interpreter", type=Path, metavar="FILE", help="default: the newest in RUNS/interpreters")
+    which = (
+        "its file, or its name (the newest file of it, if it has to learn); default: the newest in RUNS/interpreters"
+    )
+    parser.add_argument("--interpreter", metavar="FILE_OR_NAME", help=which)
+    parser.add_argument("--env", metavar="NAME", help=f"for one that has nothing to learn; default: {USUAL_ENV}")
     parser.add_argument("--runs-dir", type=Path, default=Path("runs"), metavar="RUNS", help="default: runs/")
     parser.add_argument("--texts", type=Path, metavar="FOLDER", help="score on <kind>-test.json of this folder")
     parser.add_argument("--split", choices=("train", "test"), default="test", help="which files of the folder")
     parser.add_argument("--steps", type=int, default=50_000, help="steps of random walk to score on")
     parser.add_argument("--seed", type=int, default=0, help="which sample view")
-    files = "a plugin file that the interpreter's run needs"
+    files = "a plugin file; one with an interpreter: this one is meant"
     parser.add_argument("--plugin", type=Path, action="append", default=[], metavar="FILE", help=files)
     return parser
-
-
-@dataclasses.dataclass(frozen=True)
-class Reader:
-    """An interpreter's file, and the run it was trained for. No policy: stage 1 may be all that was done."""
-
-    file: Path
-    run: RunSpec
-    host: PluginHost
-
-    @classmethod
-    def load(cls, file: Path, plugins: Sequence[Path] = ()) -> Reader:
-        _, meta = checkpoint.load(file)
-        if not isinstance(meta.get("run"), Mapping):  # a policy's file has only the name of its run
-            raise UserError(Problem("is no trained interpreter (they are in RUNS/interpreters)", where=str(file)))
-        host = plugin_host(plugins)
-        run = recorded_run(meta["run"], host.catalog, file)
-        warn_of_changes(run, host.catalog, file, ("env", "interpreter"))
-        return cls(file, run, host)
-
-    def env(self, rows: int, seed: int, split: str = "eval", **changes: Any) -> ConstraintEnv:
-        """The world it was trained in, with other settings."""
-        part = self.run.cell.env
-        missing = [name for name in changes if not hasattr(part.config, name)]
-        if missing:
-            raise UserError(f"env '{part.plugin}' has no setting '{missing[0]}', so it cannot take other sentences")
-        part = dataclasses.replace(part, config=dataclasses.replace(part.config, **changes))
-        training = dataclasses.replace(self.run.cell.training, rows=rows, batch=rows, steps=rows)
-        cell = Cell(part, self.run.cell.interpreter, self.run.cell.policy, self.run.cell.optimizer, training)
-        return build_env(cell, seed, self.host.catalog, "train" if split == "train" else "eval")
-
-    def interpreter(self, env: ConstraintEnv) -> ConstraintInterpreter:
-        return interpreter_from(self.file, self.run, self.host, env)
-
-
-def _choose(file: Path | None, runs: Path) -> Path:
-    if file is not None:
-        return file
-    found = sorted((runs / "interpreters").glob("*.safetensors"), key=lambda f: f.stat().st_mtime)
-    if not found:
-        raise UserError(
-            Problem("no trained interpreter here; a study makes one, e.g. make run", where=str(runs / "interpreters"))
-        )
-    return found[-1]
 
 
 @torch.no_grad()
 def _read_sentences(reader: Reader, sentences: Sequence[str], seed: int, console: Console) -> None:
     env = reader.env(rows=1, seed=seed)
     interpreter = reader.interpreter(env)
+    if interpreter.needs_labels:
+        raise UserError(f"interpreter '{interpreter.name}' is told the truth of a world; it reads no sentence")
     now = env.reset()
     for sentence in sentences:
         code = interpreter.encode([sentence[:LONGEST]])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
+from framework.errors import did_you_mean
+
 MAX_CELLS = 2_000
 """Grids larger than this ask first (or need --yes)."""
 MOST_RUNS = 200_000
@@ -13,6 +15,9 @@ MOST_ROWS = 100_000
 MOST_STEPS_PER_UPDATE = 100_000_000
 """More of either fits into no memory; such a number is a slip."""
 
+SCORES = ("cell_accuracy", "auc", "iou", "threshold_mse", "threshold_exact", "violation_auc", "confidence")
+"""How well an interpreter reads (framework/scoring.py)."""
+
 
 def added_later(default: Any) -> Any:
     """A setting that came after runs had been made without it. With its default it is not part of what names a run,
@@ -20,18 +25,20 @@ def added_later(default: Any) -> Any:
     return field(default=default, metadata={"added_later": True})
 
 
-def identity(settings: Any) -> Any:
-    """Settings as plain data that name a run: all of them, but those added later only where they are in use."""
+def identity(settings: Any, paths: bool = True) -> Any:
+    """Settings as plain data that name a run: all of them, but those added later only where they are in use, and not
+    ``paths`` where the files themselves do it: a run has the same name on every machine."""
     if is_dataclass(settings):
         kept = [
             f
             for f in fields(settings)
             if not (f.metadata.get("added_later") and getattr(settings, f.name) == f.default)
+            and (paths or not f.metadata.get("path") or getattr(settings, f.name) is None)
         ]
-        return {f.name: identity(getattr(settings, f.name)) for f in kept}
+        return {f.name: identity(getattr(settings, f.name), paths) for f in kept}
     if isinstance(settings, tuple | list):
-        return type(settings)(identity(item) for item in settings)
-    return {key: identity(item) for key, item in settings.items()} if isinstance(settings, dict) else settings
+        return type(settings)(identity(item, paths) for item in settings)
+    return {key: identity(item, paths) for key, item in settings.items()} if isinstance(settings, dict) else settings
 
 
 @dataclass(frozen=True)
@@ -225,7 +232,8 @@ class Ablation:
     exclude: tuple[dict[str, Any], ...] = ()
     """Cells of the product to leave out: {dotted path: value, ...} that must all match."""
     baseline: Any = None
-    """The cell that others are compared with: {dotted path: value} for axes; a variant's name; default the base."""
+    """The cell that others are compared with: {dotted path: value} for axes, the name of a variant, or that of the
+    base. Default: the first cell of axes, the base of variants; with both, it must be named."""
     seeds: tuple[int, ...] | None = None
     """Instead of the base's seeds."""
 
@@ -239,7 +247,12 @@ class Reference:
     kind: str = ""
     """Kind of constraint."""
     scores: dict[str, float] = field(default_factory=dict)
-    """cell_accuracy, auc, iou, threshold_mse, ...: those that are known."""
+    """Those that are known of cell_accuracy, auc, iou, threshold_mse, threshold_exact, violation_auc, confidence."""
+
+    def __post_init__(self) -> None:
+        for name in self.scores:
+            if name not in SCORES:
+                raise ValueError(f"scores has an unknown name '{name}'{did_you_mean(name, SCORES)}")
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,6 @@ from framework.interfaces.interpreter import reset_rows
 from framework.seeding import generator
 from framework.walks import Stroll
 
-SCORES = ("cell_accuracy", "auc", "iou", "threshold_mse", "threshold_exact", "violation_auc", "confidence")
-
 
 @torch.no_grad()
 def score(interpreter: ConstraintInterpreter, env: ConstraintEnv, steps: int, seed: int) -> dict[str, dict[str, float]]:

@@ -15,7 +15,7 @@ import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from framework.errors import Problem, UserError
+from framework.errors import Problem, UserError, did_you_mean
 from framework.interfaces.component import KINDS
 from framework.references import ONLY_REFERENCES, allowed, weight
 
@@ -24,6 +24,7 @@ MAX_DEPTH = 40
 MAX_NODES = 20_000
 NAMED = re.compile(rf"experiments\.[^.]+\.({'|'.join(KINDS)})|observers\.\d+")
 """Where the name of a plugin or component stands, or ``{plugin: name, settings}``."""
+QUOTES = '; within {...} or [...] a reference needs quotes: "${training.steps}"'
 
 
 class Source:
@@ -98,6 +99,7 @@ def _compose(text: str, name: str) -> yaml.Node:
         message = (
             "a tab is used for indentation; YAML allows only spaces" if tab else f"not valid YAML: {error.problem}"
         )
+        message += QUOTES if "${" in broken and not tab else ""
         raise UserError(Problem(message, where=f"{name}:{line}")) from None
     except (yaml.YAMLError, RecursionError) as error:
         raise UserError(Problem(f"not valid YAML: {_first_line(error)}", where=name)) from None
@@ -200,11 +202,22 @@ def _resolve(config: Any, name: str, lines: dict[str, int]) -> dict[str, Any]:
         path = str(getattr(error, "full_key", "") or "")
         dotted = path.replace("[", ".").replace("]", "")
         where = f"{name}:{lines[dotted]}" if dotted in lines else name
-        raise UserError(Problem(_first_line(error), where=where, path=dotted)) from None
+        others = [path for path in lines if path and not f"{dotted}.".startswith(f"{path}.")]
+        told = _missing(error, others) or _first_line(error)
+        raise UserError(Problem(told, where=where, path=dotted)) from None
     except RecursionError:
         raise UserError(Problem("references go in a circle, or through too many others", where=name)) from None
     assert isinstance(values, dict)
     return {str(k): v for k, v in values.items()}
+
+
+def _missing(error: OmegaConfBaseException, known: list[str]) -> str:
+    """About a reference to what is not there; "" for other errors."""
+    found = re.fullmatch(r"Interpolation key '(.+)' not found", _first_line(error))
+    if not found:
+        return ""
+    near = did_you_mean(found[1], known)
+    return f"there is no '{found[1]}' in the registry to refer to{near if near.endswith('?') else ''}"
 
 
 def _first_line(error: BaseException) -> str:

@@ -148,7 +148,9 @@ def interpreter_from(file: Path, run: RunSpec, host: PluginHost, env: Constraint
     return interpreter
 
 
-def untrained(name: str, env: ConstraintEnv, catalog: Catalog) -> ConstraintInterpreter:
+def untrained(
+    name: str, env: ConstraintEnv, catalog: Catalog, advice: str = "show a finished run that uses it"
+) -> ConstraintInterpreter:
     """One without parameters: what another has to learn is in no file that belongs to this env and seed."""
     entry = catalog.get("interpreter", name)
     cls = cast(type[ConstraintInterpreter], class_of(Part("interpreter", name, None), catalog))
@@ -157,7 +159,7 @@ def untrained(name: str, env: ConstraintEnv, catalog: Catalog) -> ConstraintInte
     except ValueError as error:
         raise UserError(Problem(str(error), owner=entry.owner)) from None
     if interpreter.learns:
-        raise UserError(f"interpreter '{name}' has to learn first; show a finished run that uses it")
+        raise UserError(f"interpreter '{name}' has to learn first; {advice}")
     interpreter.eval()
     return interpreter
 

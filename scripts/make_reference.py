@@ -15,8 +15,8 @@ REGISTRY_HEAD = """# registry.yaml, every key
 <!-- Written by scripts/make_reference.py from framework/schema.py; change it there. -->
 
 A registry names components, composes them into experiments, and puts grids around those. Values may refer to others
-(`${training.steps}`); nothing else is evaluated, and no environment variable is read. A name is looked up among the
-`components` first, then among the plugins.
+(`steps: ${training.batch}`; within `{...}` in quotes, `{steps: "${training.batch}"}`); nothing else is evaluated, and
+no environment variable is read. A name is looked up among the `components` first, then among the plugins.
 
 ```yaml
 study: masks

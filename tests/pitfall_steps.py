@@ -209,7 +209,7 @@ def flawed_search(patch, finite=True, restore=True, cost=True, divergence=True):
         for _ in range(self.config.backtracks):
             torch.nn.utils.vector_to_parameters(start + share * step, self._actor)
             new = self.policy.distribution(batch.inputs)
-            ratio = torch.exp(new.log_prob(batch.action) - batch.log_prob)
+            ratio = torch.exp(new.log_prob(batch.action) - old.log_prob(batch.action))
             gain = float(((ratio - 1) * goal).mean())
             rise = float(((ratio - 1) * batch.cost_advantage).mean()) if cost else -math.inf
             distance = float(kl(old, new).mean()) if divergence else 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -168,6 +169,49 @@ class TrespassByCell(Fine):
         return Interpretation(seen.mask, seen.threshold, trespass=seen.mask), state
 
 
+def answering(**changes):
+    """An interpreter that is fine but for these parts of its answer."""
+
+    class Answers(Fine):
+        def step(self, inputs, state):
+            seen, state = super().step(inputs, state)
+            parts = {name: change(seen) for name, change in changes.items()}
+            return dataclasses.replace(seen, **parts), state
+
+    return Answers
+
+
+class NoSuper(Fine):
+    def __init__(self, config, spec):
+        self.config, self.spec = config, spec
+
+
+NAN = float("nan")
+DOUBLE = "float64; it must be float32; torch.from_numpy keeps numpy's float64: add .float()"
+
+
+@pytest.mark.parametrize(
+    ("cls", "words"),
+    [
+        (answering(mask=lambda seen: seen.mask.double()), f"mask is {DOUBLE}"),
+        (answering(threshold=lambda seen: seen.threshold.double()), f"threshold is {DOUBLE}"),
+        (answering(mask=lambda seen: seen.mask * NAN), "mask is NaN or infinite"),
+        (answering(confidence=lambda seen: seen.threshold * NAN), "confidence is NaN or infinite"),
+        (
+            answering(confidence=lambda seen: seen.threshold * 0 + 5),
+            "confidence has values outside [0, 1]: it holds probabilities, not logits",
+        ),
+        (answering(confidence=lambda seen: 0.5), "confidence is float, but must be a tensor, or None"),
+        (answering(trespass=lambda seen: seen.threshold * NAN), "trespass is NaN or infinite"),
+        (NoSuper, "its __init__ must first call super().__init__(config, spec)"),
+    ],
+)
+def test_kit_names_what_is_wrong_with_the_numbers_and_nothing_else(cls, words):
+    with pytest.raises(ContractBroken) as caught:
+        check_interpreter(cls, env="ford")
+    assert caught.value.faults == [words]
+
+
 class OneCodeForAll(Fine):
     def encode(self, sentences):
         return super().encode(sentences)[:1]
@@ -271,6 +315,21 @@ def test_an_env_that_is_not_there_is_no_fault_of_the_plugin(capsys):
         check_interpreter(Fine, env="fort")
 
 
+def test_the_check_says_where_and_takes_an_env_from_a_file(tmp_path, capsys):
+    assert check(["none"]) == 0
+    assert "it can be built for env 'ford', where all this is tried" in capsys.readouterr().out
+    file = tmp_path / "my_ford.py"
+    file.write_text(
+        "from framework.hookspecs import hookimpl\nfrom plugins.envs.ford import Ford\n"
+        "class MyFord(Ford):\n    name = 'my_ford'\n"
+        "@hookimpl\ndef heed_components():\n    return [MyFord]\n"
+    )
+    assert check(["none", "--env", "my_ford", "--plugin", str(file)]) == 0
+    assert "it can be built for env 'my_ford', where all this is tried" in capsys.readouterr().out
+    with pytest.raises(ContractBroken, match="breaks its contract in env 'ford':"):
+        check_interpreter(Logits, env=ENTRIES["env ford"].cls)
+
+
 def test_kit_passes_the_fine_one():
     assert check_interpreter(Fine, env="ford")
 
@@ -294,6 +353,11 @@ class FinePolicy(PolicyNet):
 class NotNormalised(FinePolicy):
     def distribution(self, inputs):
         return Categorical(self.actor(inputs.mask.flatten(1)))
+
+
+class NaNLogits(FinePolicy):
+    def distribution(self, inputs):
+        return Categorical.from_logits(self.actor(inputs.mask.flatten(1)) * float("nan"))
 
 
 class WrongValueShape(FinePolicy):
@@ -320,8 +384,9 @@ class Forgets(FinePolicy):
 @pytest.mark.parametrize(
     ("cls", "words"),
     [
+        (NaNLogits, "distribution().log_probs is NaN or infinite"),
         (NotNormalised, "probabilities do not add up to 1"),
-        (WrongValueShape, "values().reward must be finite and of shape (6,)"),
+        (WrongValueShape, "values().reward must have the shape (6,), got (6, 2)"),
         (SharedTrunk, "distribution uses parameters named as a critic's"),
         (Forgets, "the state's shapes change"),
     ],
@@ -414,6 +479,22 @@ class PaysAtReset(Ford):
         return super()._show(reward + start, cost, touched, start)
 
 
+class NaNReward(Ford):
+    def _show(self, reward, cost, touched, start):
+        return super()._show(reward * NAN, cost, touched, start)
+
+
+class NaNTrespass(Ford):
+    def labels(self):
+        truth = super().labels()
+        return Labels(truth.mask, truth.threshold, truth.threshold * NAN)
+
+
+class NoSuperEnv(Ford):
+    def __init__(self, config, rows, split, seed):
+        self.config = config
+
+
 class ForgetsTime(Ford):
     def state_dict(self):
         return super().state_dict() | {"time": torch.zeros(self.rows, dtype=torch.int64)}
@@ -434,6 +515,9 @@ class SameSentences(Ford):
     ("cls", "words"),
     [
         (IgnoresSeed, "the seed is ignored"),
+        (NaNReward, "contract:\n  - Timestep.reward is NaN or infinite"),
+        (NaNTrespass, "labels().trespass is NaN or infinite"),
+        (NoSuperEnv, "contract:\n  - its __init__ must first call super().__init__(config, rows, split, seed)"),
         (PaysAtReset, "must bring no reward, cost or touch"),
         (ForgetsTime, "after load_state_dict the world goes another way"),
         (BlamesEachMove, "labels().trespass and Timestep.cost differ"),

@@ -380,6 +380,10 @@ class Remembers(Oracle):
             "threshold must be a tensor of shape [3], not ndarray",
         ),
         (
+            lambda seen, state: (dataclasses.replace(seen, mask=seen.mask.double()), state),
+            "mask is float64, but must be float32; add .float()",
+        ),
+        (
             lambda seen, state: (seen, None),
             "step must return a state shaped as initial_state's, [[3, 2]], not NoneType",
         ),

@@ -44,6 +44,12 @@ def test_every_setting_of_a_builtin_plugin_is_explained():
     assert not bare
 
 
+@pytest.mark.parametrize("kind", ["interpreter", "policy", "optimizer"])
+def test_every_builtin_plugin_is_on_the_page_of_its_kind(kind):
+    page = (ROOT / "docs" / ("policies.md" if kind == "policy" else f"{kind}s.md")).read_text()
+    assert [name for name in PluginHost().catalog.names(kind) if f"`{name}`" not in page] == []
+
+
 def test_every_hook_is_in_the_manual():
     page = (ROOT / "docs" / "hooks.md").read_text()
     hooks = [name for name in vars(hookspecs) if name.startswith("heed_")]

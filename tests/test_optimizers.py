@@ -275,7 +275,7 @@ def test_caution_takes_the_constraint_for_broken_when_few_episodes_say_it_is_met
     lucky = dataclasses.replace(rollout_of(policy), violation=-0.01, violation_error=0.02)
     calm, wary = (made(name, policy, caution=x).update(lucky) for x in (0.0, 2.0))
     assert calm["violation_per_step"] == pytest.approx(-0.01 / lucky.episode_length)
-    assert wary["violation_per_step"] == pytest.approx(0.03 / lucky.episode_length)
+    assert wary["violation_per_step"] == calm["violation_per_step"], "what is logged is what was measured"
     assert wary["promised_cost"] < 0
 
 

@@ -12,7 +12,7 @@ from framework.agent import Agent, labels_for
 from framework.interfaces import PolicyInput
 from framework.plugin_manager import PluginHost
 from plugins.envs.hazardworld_grid import HazardWorldGrid, HazardWorldGridConfig
-from plugins.policies import _ego_map
+from plugins.policies import _ego_map, fusion_grid
 from plugins.policies._ego_map import EgoMap
 from plugins.policies._nets import Twin, dense
 from plugins.policies._sentence import BUCKETS
@@ -244,6 +244,7 @@ def test_fusion_is_about_as_large_as_polco():
     spec = world().spec
     sizes = [sum(p.numel() for p in policy(name, spec).actor_parameters()) for name in ("polco_grid", "fusion_grid")]
     assert 0.5 < sizes[0] / sizes[1] < 2
+    assert all(f"{size:,}" in (fusion_grid.__doc__ or "") for size in sizes), "the file says how many parameters"
     paper = dict(network="paper", memory="none")
     small = sum(p.numel() for p in policy("polco_grid", spec, budget="paper", **paper).actor_parameters())
     assert small < 3_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -187,10 +188,6 @@ report:
 def test_a_trained_interpreter_can_be_tried_and_scored(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "registry.yaml").write_text(STUDY)
-    assert main(["Never touch lava"]) == 2
-    assert (
-        capsys.readouterr().err == "runs/interpreters: no trained interpreter here; a study makes one, e.g. make run\n"
-    )
     assert run(["registry.yaml", "--workers", "1"]) == 0
     out = capsys.readouterr().out
     assert "the paper, rule-based" in out
@@ -210,7 +207,78 @@ def test_a_trained_interpreter_can_be_tried_and_scored(tmp_path, monkeypatch, ca
     assert main(["--texts", "mine"]) == 2
     assert "budgetary-test.json:1" in capsys.readouterr().err
     assert main(["--texts", "nowhere"]) == 2
+    capsys.readouterr()
+    assert main(["--texts", "mine", "--steps", "-5"]) == 2
+    assert capsys.readouterr().err == "--steps must be at least 1, not -5\n"
+    assert main(["Never wade", "--interpreter", "naive_bayes", "--env", "ford"]) == 2
+    said = "learned in a world of its own; --env is for an interpreter that has nothing to learn"
+    assert said in capsys.readouterr().err
     assert main([]) == 2
+
+
+def test_without_a_run_an_interpreter_that_comes_with_heed_answers(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["Never step on the grass"]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("interpreter: ")
+    assert "plugins/agents/interpreters/reader-s0-a4a2bfce8fed.safetensors" in said.out
+    assert (
+        "(comes with Heed, learned budgetary sentences; others are beside it; there is none in runs/interpreters)"
+        in said.out
+    )
+    assert "at most 0 times" in said.out
+    assert "[G]" in said.out
+    monkeypatch.setattr("framework.plugin_manager.PluginHost.agent_folders", lambda host: iter(()))
+    assert main(["Never touch lava"]) == 2
+    assert (
+        capsys.readouterr().err == "runs/interpreters: no trained interpreter here; a study makes one, e.g. make run\n"
+    )
+    assert main(["Never touch lava", "--env", "ford"]) == 2
+    told = "--env is for an interpreter that has nothing to learn; name it: --interpreter NAME\n"
+    assert capsys.readouterr().err == told
+
+
+NOTHING_TO_LEARN = """
+import torch
+from framework.hookspecs import hookimpl
+from framework.interfaces import ConstraintInterpreter, Interpretation
+
+class Length(ConstraintInterpreter):
+    name = "length"
+
+    def encode(self, sentences):
+        return torch.tensor([[float(len(s.split()))] for s in sentences])
+
+    def step(self, inputs, state):
+        mask = torch.zeros(len(inputs.obs), *self.spec.cells)
+        return Interpretation(mask, inputs.code[:, 0]), state
+
+@hookimpl
+def heed_components():
+    return [Length]
+"""
+
+
+def test_an_interpreter_with_nothing_to_learn_reads_without_a_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("length.py").write_text(NOTHING_TO_LEARN)
+    assert main(["three words long", "--plugin", "length.py", "--env", "ford"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("interpreter: length (nothing to learn) in ford\n")
+    assert "at most 3 times" in out
+    assert main(["two words", "--plugin", "length.py", "--interpreter", "length"]) == 0
+    assert "in hazardworld_grid\n" in capsys.readouterr().out
+    for words, told in (
+        (["--interpreter", "lenght"], "no interpreter plugin is called 'lenght'; did you mean 'length'?"),
+        (["--interpreter", "oracle"], "interpreter 'oracle' is told the truth of a world; it reads no sentence"),
+        (
+            ["--interpreter", "lstm"],
+            "interpreter 'lstm' has to learn first; there is no file of it in runs/interpreters",
+        ),
+        (["--env", "fjord"], "env: no env plugin is called 'fjord'; did you mean 'ford'?"),
+    ):
+        assert main(["x", "--plugin", "length.py", *words]) == 2
+        assert capsys.readouterr().err == f"{told}\n"
 
 
 TOGETHER = """
@@ -325,6 +393,25 @@ def test_a_run_is_found_though_its_plugin_was_changed_and_that_is_said(learned, 
     assert capsys.readouterr().err == f"{folder}/run.json: {warning}\n"
     assert main(words) == 0
     assert capsys.readouterr().err == f"{file}: {warning}\n"
+
+
+def test_the_plugin_that_is_handed_over_is_the_one_that_answers(learned, capsys):
+    """Though another interpreter's file is newer."""
+    _, file = learned
+    other = Path("runs/interpreters/other.safetensors")
+    other.parent.mkdir(exist_ok=True)
+    _, meta = checkpoint.load(file)
+    meta["run"]["interpreter"] = {"plugin": "none"}
+    checkpoint.save(other, {}, meta)
+    os.utime(other, (2e9, 2e9))
+    code = main(["Never wade", "--plugin", "mine.py"])
+    if file.parent == other.parent:
+        assert code == 0
+        assert capsys.readouterr().out.startswith(f"interpreter: {file}\n")
+    else:  # it learned beside a policy, and is in that run's folder
+        assert code == 2
+        told = "interpreter 'mine' has to learn first; there is no file of it in runs/interpreters\n"
+        assert capsys.readouterr().err.endswith(told)
 
 
 def test_weights_that_do_not_fit_a_changed_plugin_are_told(learned, capsys):

@@ -19,12 +19,13 @@ from matplotlib import pyplot as plt
 from PIL import Image
 from scoring import scored
 
-from framework import checkpoint, figures, gallery, latex, outcomes, stats
+from framework import checkpoint, figures, gallery, latex, outcomes, report, stats
 from framework.broken import most_broken, over_seeds
 from framework.config import load
 from framework.evaluator import Result
 from framework.interfaces import Explanation
 from framework.run import MISTAKE, OK, main
+from framework.schema import SCORES
 from framework.stages import read_result
 
 REGISTRY = """
@@ -41,6 +42,10 @@ ablations:
       no mask: {policy.uses.mask: false}
 report: {title: "A <b>title</b>", question: "Does it escape?"}
 """
+
+
+def test_what_a_reference_may_score_is_what_the_table_shows():
+    assert tuple(name for name, _, _ in report.READING) == SCORES
 
 
 def test_latex_escapes_what_latex_would_stumble_over():

@@ -221,9 +221,14 @@ CARELESS = """
         def step(self, inputs, state):
             return self.nowhere
 
+    class Plain(Oracle):
+        name = "plain"
+        def __init__(self, config, spec):
+            self.spec = spec
+
     @hookimpl
     def heed_components():
-        return [Forgetful, Signature, Lookup, Nothing, Stateless, Numpy, Shape, Raises]
+        return [Forgetful, Signature, Lookup, Nothing, Stateless, Numpy, Shape, Raises, Plain]
 """
 
 
@@ -234,6 +239,11 @@ CARELESS = """
             "interpreter: forgetful, policy: mlp",
             "cannot be built: AttributeError: cannot assign module before Module.__init__() call "
             "(careless.py:12) [interpreter 'forgetful']",
+        ),
+        (
+            "interpreter: plain, policy: mlp",
+            "cannot be built: its __init__ must first call super().__init__(config, spec) "
+            "(careless.py:54) [interpreter 'plain']",
         ),
         (
             "interpreter: signature, policy: mlp",
@@ -503,7 +513,7 @@ def test_cells_that_grids_share_run_once():
         + textwrap.dedent("""
         ablations:
           a: {base: heed, axes: {optimizer.clip: [0.2, 0.3], policy.uses.mask: [true, false]}}
-          b: {base: heed, variants: {wide: {policy.hidden: [256]}, same: {optimizer.clip: 0.2}}}
+          b: {base: heed, variants: {wide: {policy.hidden: [256]}, same: {optimizer.clip: 0.3}}}
           c: {base: heed, axes: {optimizer.clip: [0.2, 0.4]}, exclude: [{optimizer.clip: 0.4}], seeds: [0, 1]}
     """)
     )
@@ -519,7 +529,17 @@ def test_cells_that_grids_share_run_once():
     ]  # fmt: skip
     assert [cell.label for cell in found.cells if cell.baseline] == ["a/clip=0.2,mask=true", "b/heed", "c/clip=0.2"]
     assert len(found.runs) == 6
-    assert found.runs[0].labels == ("heed", "a/clip=0.2,mask=true", "b/heed", "b/same", "c/clip=0.2")
+    assert found.runs[0].labels == ("heed", "a/clip=0.2,mask=true", "b/heed", "c/clip=0.2")
+    assert found.runs[2].labels == ("a/clip=0.3,mask=true", "b/same")
+
+
+@pytest.mark.parametrize("baseline", ["heed", "wide", "{optimizer.clip: 0.3}"])
+def test_a_grid_of_axes_and_variants_has_the_baseline_that_is_named(baseline, tmp_path):
+    file = tmp_path / "both.yaml"
+    grid = "{base: heed, axes: {optimizer.clip: [0.2, 0.3]}, variants: {wide: {policy.hidden: [256]}}, baseline: %s}"
+    file.write_text(f"{SMALL}experiments:\n{HEED}\nablations:\n  both: {grid % baseline}\n")
+    named = baseline if baseline.isalpha() else "clip=0.3"
+    assert [cell.name for cell in load(file).cells if cell.baseline] == [named]
 
 
 def test_run_ids_do_not_drift(tmp_path):
@@ -596,7 +616,26 @@ def test_a_texts_folder_that_is_not_there_is_told_as_ever(study, capsys):
     system = "interpreter: oracle, policy: polco_grid, optimizer: pcpo"
     assert study(f"  x: {{{system}, env: {{plugin: hazardworld_grid, texts: absent}}}}\n", "--check") == MISTAKE
     told = "absent/budgetary-train.json: no such file (a texts folder holds <kind>-train.json and <kind>-test.json)"
-    assert capsys.readouterr().err == f"x: {told} [env 'hazardworld_grid']\n"
+    assert capsys.readouterr().err == f"x: {Path.cwd()}/{told} [env 'hazardworld_grid']\n"
+
+
+def test_a_texts_folder_is_beside_the_registry_and_a_run_has_one_name_on_every_machine(tmp_path, monkeypatch):
+    system = "interpreter: naive_bayes, policy: random_walk, optimizer: fixed"
+    body = f"experiments:\n  x: {{{system}, env: {{plugin: hazardworld_grid, texts: mine}}}}\n"
+    grid = "ablations:\n  g: {base: x, axes: {env.texts: [mine, ../two/mine]}}\n"
+    runs = []
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        (folder / "mine").mkdir(parents=True)
+        for name, text in TEXTS.items():
+            (folder / "mine" / f"budgetary-{name}.json").write_text(text)
+        (folder / "r.yaml").write_text(body + grid)
+    monkeypatch.chdir(tmp_path)  # neither
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        study = load(folder / "r.yaml")
+        assert study.cells[0].cell.env.config.texts == str(folder / "mine")
+        runs.append([run.id for run in study.runs])
+    assert runs[0] == runs[1]
+    assert len(runs[0]) == 1, "equal files are the same sentences, wherever they are"
 
 
 def test_a_digest_that_raises_is_told(study, capsys):

@@ -31,8 +31,6 @@ class SafeOptimizer(Component, ABC):
     """What the policy must provide."""
     learns: ClassVar[bool] = True
     """False for one that leaves the policy as it is."""
-    constrained: ClassVar[bool] = True
-    """False for optimizers that ignore the constraint, so that reports can say so."""
 
     def __init__(self, config: Any, policy: PolicyNet) -> None:
         self.config = config

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from framework.builder import half_made
 from framework.interfaces import ConstraintEnv, Split, Timestep
 from framework.testing.contract import Contract, same
 
@@ -28,7 +29,8 @@ def check_env(cls: type[ConstraintEnv], config: Any = None) -> list[str]:
     world = None
     with contract.promise("it can be built"):
         world = build()
-    if world is None:
+        contract.require(not half_made(world), half_made(world))
+    if world is None or half_made(world):
         return contract.settle()
     horizon = min(2 * world.spec.max_steps + 6, 450)
     with contract.promise("every step has the shapes and types of the spec"):
@@ -80,11 +82,14 @@ def _check_steps(contract: Contract, world: ConstraintEnv, horizon: int) -> None
     stream = torch.Generator().manual_seed(4)
     length = torch.zeros(ROWS)
     ended = False
+    if not _check_timestep(contract, world, now):
+        return  # what would be made of it is no use
     for _ in range(horizon):
-        _check_timestep(contract, world, now)
         _check_labels(contract, world, now)
         before = now
         now = world.step(_random_action(world, stream))
+        if not _check_timestep(contract, world, now):
+            return
         length = torch.where(before.done & (now.final_obs is None), torch.zeros(ROWS), length + 1)
         contract.require(
             bool((length <= world.spec.max_steps).all()),
@@ -120,7 +125,8 @@ def _check_same_step(contract: Contract, now: Timestep, final: Tensor) -> None:
     )
 
 
-def _check_timestep(contract: Contract, world: ConstraintEnv, now: Timestep) -> None:
+def _check_timestep(contract: Contract, world: ConstraintEnv, now: Timestep) -> bool:
+    """False if shapes, types, or numbers that are not finite leave nothing to be said about the rest."""
     spec, k = world.spec, world.spec.constraints
     shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {
         "obs": ((ROWS, *spec.observation.shape), OBS_DTYPE[spec.observation.kind]),
@@ -134,12 +140,14 @@ def _check_timestep(contract: Contract, world: ConstraintEnv, now: Timestep) -> 
         "truncated": ((ROWS,), torch.bool),
         "episode_start": ((ROWS,), torch.bool),
     }
+    fine = True
     for name, (shape, dtype) in shapes.items():
         tensor = getattr(now, name)
-        contract.require(
-            tuple(tensor.shape) == shape and tensor.dtype == dtype,
-            f"Timestep.{name} is {tuple(tensor.shape)} {tensor.dtype}; it must be {shape} {dtype}",
-        )
+        told = f"Timestep.{name} is {tuple(tensor.shape)} {tensor.dtype}; it must be {shape} {dtype}"
+        fits = contract.require(tuple(tensor.shape) == shape and tensor.dtype == dtype, told)
+        fine &= fits and contract.numbers(f"Timestep.{name}", tensor, dtype)
+    if not fine:
+        return False
     if spec.observation.kind == "codes":
         over = [c for c, n in enumerate(spec.observation.levels) if bool((now.obs[..., c] >= n).any())]
         contract.require(not over, f"observation channel {over} has codes past spec.observation.levels")
@@ -152,11 +160,17 @@ def _check_timestep(contract: Contract, world: ConstraintEnv, now: Timestep) -> 
     contract.require(bool((now.kind < len(world.kinds)).all()), "Timestep.kind is no index into kinds")
     contract.require(bool((now.cost >= 0).all()), "Timestep.cost is negative")
     contract.require(bool((now.touched >= 0).all()), "Timestep.touched is negative")
+    return True
 
 
 def _check_labels(contract: Contract, world: ConstraintEnv, now: Timestep) -> None:
     truth, want = world.labels(), (ROWS, world.spec.constraints, *world.spec.cells)
     contract.require(tuple(truth.mask.shape) == want, f"labels().mask is {tuple(truth.mask.shape)}; it must be {want}")
+    told = {"mask": truth.mask, "threshold": truth.threshold} | (
+        {} if truth.trespass is None else {"trespass": truth.trespass}
+    )
+    if not all([contract.numbers(f"labels().{name}", value) for name, value in told.items()]):
+        return
     contract.require(same(truth.threshold, now.threshold), "labels().threshold and Timestep.threshold differ")
     costs = truth.trespass is None or same(truth.trespass > 0, now.cost > 0)
     contract.require(costs, "labels().trespass and Timestep.cost differ")

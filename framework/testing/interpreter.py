@@ -20,14 +20,14 @@ from framework.interfaces import (
 )
 from framework.interfaces.interpreter import reset_rows
 from framework.seeding import seed_everything
-from framework.testing.contract import Contract, fitting_env, same
+from framework.testing.contract import Contract, EnvChoice, fitting_env, same
 from framework.walks import walk as random_walk
 
 ODD_SENTENCES = ("", "   ", "🔥🌊", "word " * 10_000, "\x00\x07", "Не ступай на воду")
 STEPS = 5
 
 
-def check_interpreter(cls: type[ConstraintInterpreter], config: Any = None, env: str | None = None) -> list[str]:
+def check_interpreter(cls: type[ConstraintInterpreter], config: Any = None, env: EnvChoice | None = None) -> list[str]:
     """Raise ContractBroken unless the class keeps the contract; returns the promises that were tried."""
     contract = Contract(cls)
     if contract.hopeless:
@@ -36,12 +36,13 @@ def check_interpreter(cls: type[ConstraintInterpreter], config: Any = None, env:
 
     def build(world: ConstraintEnv) -> ConstraintInterpreter:
         seed_everything(7)
-        return cls(config, world.spec).eval()
+        return cls(config, world.spec)
 
     fitted = fitting_env(build, env, contract)
     if fitted is None:
         return contract.settle()
     world, interpreter = fitted
+    interpreter.eval()
     walk = _Walk(world, cls.needs_labels)
     _check_encode(contract, interpreter, world)
     first: list[Interpretation] = []
@@ -216,18 +217,25 @@ class _Walk:
             f"threshold has shape {tuple(seen.threshold.shape)}; it must be [rows] = {(self.rows,)}",
         )
         if fine:
-            inside = bool(((seen.mask >= 0) & (seen.mask <= 1)).all())
-            fine &= contract.require(inside, "mask has values outside [0, 1]: it holds probabilities, not logits")
-            finite = bool(torch.isfinite(seen.threshold).all())
-            fine &= contract.require(finite, "threshold is NaN or infinite")
+            fine &= contract.numbers("threshold", seen.threshold)
+            fine &= _probabilities(contract, "mask", seen.mask)
         for name in ("confidence", "trespass"):
             told = getattr(seen, name)
-            if told is not None:
-                fine &= contract.require(tuple(told.shape) == (self.rows,), f"{name} must have shape {(self.rows,)}")
+            if told is not None and contract.require(
+                tuple(told.shape) == (self.rows,), f"{name} must have shape {(self.rows,)}"
+            ):
+                fine &= _probabilities(contract, name, told)
         shapes = [tuple(t.shape) for t in old], [tuple(t.shape) for t in new]
         return fine & contract.require(
             shapes[0] == shapes[1], f"the state's shapes change from {shapes[0]} to {shapes[1]} in a step"
         )
+
+
+def _probabilities(contract: Contract, name: str, value: Tensor) -> bool:
+    return contract.numbers(name, value) and contract.require(
+        bool(((value >= 0) & (value <= 1)).all()),
+        f"{name} has values outside [0, 1]: it holds probabilities, not logits",
+    )
 
 
 def _is_pair(contract: Contract, told: Any) -> bool:
@@ -243,7 +251,8 @@ def _is_pair(contract: Contract, told: Any) -> bool:
         isinstance(state, tuple | list) and all(isinstance(item, Tensor) for item in state),
         f"{must}; its state is {type(state).__name__}, but must be a tuple of tensors, () for no memory",
     )
-    for name in ("mask", "threshold"):
-        kind = type(getattr(seen, name)).__name__
-        fine &= contract.require(isinstance(getattr(seen, name), Tensor), f"{name} is {kind}, but must be a tensor")
+    for name, optional in (("mask", False), ("threshold", False), ("confidence", True), ("trespass", True)):
+        value = getattr(seen, name)
+        told = f"{name} is {type(value).__name__}, but must be a tensor{', or None' if optional else ''}"
+        fine &= contract.require(isinstance(value, Tensor) or (optional and value is None), told)
     return fine

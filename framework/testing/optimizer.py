@@ -15,17 +15,18 @@ from framework.interfaces import PolicyNet, Rollout, SafeOptimizer
 from framework.rollout import Collector
 from framework.schema import Training
 from framework.seeding import generator, seed_everything
-from framework.testing.contract import Contract, default_catalog, same, small_env
+from framework.testing.contract import Contract, EnvChoice, default_catalog, same, small_env
 
 ROWS = 8
 
 
-def check_optimizer(cls: type[SafeOptimizer], config: Any = None, env: str | None = None) -> list[str]:
+def check_optimizer(cls: type[SafeOptimizer], config: Any = None, env: EnvChoice | None = None) -> list[str]:
     """Raise ContractBroken unless the class keeps the contract; returns the promises that were tried."""
     contract = Contract(cls)
     if contract.hopeless:
         return contract.settle()
     kit = _Kit(cls, config or cls.Config(), env or "ford")
+    contract.env = kit.world.name
     rollout = kit.rollout()
     with contract.promise("update changes the policy, keeps it finite, and returns numbers"):
         policy, optimizer = kit.build()
@@ -82,7 +83,7 @@ def check_optimizer(cls: type[SafeOptimizer], config: Any = None, env: str | Non
 class _Kit:
     """A small policy in a small world, built the same way each time."""
 
-    def __init__(self, cls: type[SafeOptimizer], config: Any, env: str) -> None:
+    def __init__(self, cls: type[SafeOptimizer], config: Any, env: EnvChoice) -> None:
         self.cls, self.config = cls, config
         self.catalog = default_catalog()
         self.world = small_env(env, ROWS, catalog=self.catalog)

@@ -10,10 +10,10 @@ from framework.agent import Agent, labels_for
 from framework.interfaces import Categorical, ConstraintEnv, Gaussian, PolicyInput, PolicyNet
 from framework.interfaces.types import take
 from framework.seeding import seed_everything
-from framework.testing.contract import Contract, default_catalog, fitting_env, same
+from framework.testing.contract import Contract, EnvChoice, default_catalog, fitting_env, same
 
 
-def check_policy(cls: type[PolicyNet], config: Any = None, env: str | None = None) -> list[str]:
+def check_policy(cls: type[PolicyNet], config: Any = None, env: EnvChoice | None = None) -> list[str]:
     """Raise ContractBroken unless the class keeps the contract; returns the promises that were tried."""
     contract = Contract(cls)
     if contract.hopeless:
@@ -36,14 +36,13 @@ def check_policy(cls: type[PolicyNet], config: Any = None, env: str | None = Non
     if inputs is None:
         return contract.settle()
     with contract.promise("distribution fits the action space"), torch.no_grad():
-        _check_distribution(contract, world, policy, inputs)
+        _check_distribution(contract, world, policy.distribution(inputs))
     with contract.promise("values are finite, one per row"), torch.no_grad():
         values = policy.values(inputs)
         for name, value in (("reward", values.reward), ("cost", values.cost)):
-            contract.require(
-                tuple(value.shape) == (world.rows,) and bool(torch.isfinite(value).all()),
-                f"values().{name} must be finite and of shape {(world.rows,)}, got {tuple(value.shape)}",
-            )
+            told = f"values().{name} must have the shape {(world.rows,)}, got {tuple(value.shape)}"
+            contract.require(tuple(value.shape) == (world.rows,), told)
+            contract.numbers(f"values().{name}", value)
     with contract.promise("it is a function of its input, row by row"), torch.no_grad():
         contract.require(
             same(policy.distribution(inputs), policy.distribution(inputs)),
@@ -86,29 +85,36 @@ def _inputs(contract: Contract, world: ConstraintEnv, policy: PolicyNet) -> Poli
         if not contract.require(rows == world.rows, f"remember must return features [{world.rows}, ...]"):
             return None
         with torch.no_grad():
-            action = policy.distribution(inputs).sample(torch.Generator().manual_seed(0))
+            distribution = policy.distribution(inputs)
+            if not _check_distribution(contract, world, distribution):
+                return None
+            action = distribution.sample(torch.Generator().manual_seed(0))
         now = world.step(action)
     return inputs
 
 
-def _check_distribution(contract: Contract, world: ConstraintEnv, policy: PolicyNet, inputs: PolicyInput) -> None:
-    distribution, action = policy.distribution(inputs), world.spec.action
+def _check_distribution(contract: Contract, world: ConstraintEnv, distribution: Any) -> bool:
+    """Before anything is drawn from it: what a NaN makes of an action would be blamed on something else."""
+    action = world.spec.action
     wanted = Categorical if action.kind == "discrete" else Gaussian
     if not contract.require(
         isinstance(distribution, wanted),
         f"distribution must return {wanted.__name__} for {action.kind} actions, got {type(distribution).__name__}",
     ):
-        return
-    tensor = distribution.log_probs if isinstance(distribution, Categorical) else distribution.mean
-    contract.require(
-        tuple(tensor.shape) == (world.rows, action.size),
-        f"the distribution has shape {tuple(tensor.shape)}; it must be [rows, actions] = {(world.rows, action.size)}",
-    )
-    if isinstance(distribution, Categorical):
+        return False
+    fine = True
+    for name, tensor in vars(distribution).items():
+        told = f"the distribution has shape {tuple(tensor.shape)}; it must be [rows, actions]"
+        fine &= contract.require(
+            tuple(tensor.shape) == (world.rows, action.size), f"{told} = {(world.rows, action.size)}"
+        )
+        fine &= contract.numbers(f"distribution().{name}", tensor)
+    if fine and isinstance(distribution, Categorical):
         total = distribution.log_probs.exp().sum(-1)
-        contract.require(
+        fine = contract.require(
             same(total, torch.ones_like(total)), "probabilities do not add up to 1; use Categorical.from_logits"
         )
+    return fine
 
 
 def _check_gradients(contract: Contract, policy: PolicyNet, inputs: PolicyInput) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -52,8 +52,8 @@ class HazardWorldGridConfig:
     """How many maps evaluation goes through (the paper's D_eval)."""
     map_seed: int = 0
     """Names the map set; equal seeds give equal maps, whatever the run's seed."""
-    texts: str | None = None
-    """Folder with <kind>-train.json and <kind>-test.json; null: the sentences that come with Heed."""
+    texts: str | None = field(default=None, metadata={"path": True})
+    """Folder with <kind>-train.json and <kind>-test.json, relative to the registry; null: those that come with Heed."""
     eval_probe: str | None = None
     """Change the evaluation sentences in one respect (typos, synonyms, other_number, ...; plugins/texts/probes.py)."""
     threads: int = 1

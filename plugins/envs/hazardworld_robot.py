@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -47,8 +47,8 @@ class HazardWorldRobotConfig:
     """How many maps evaluation goes through (the paper's D_eval)."""
     map_seed: int = 0
     """Names the map set; equal seeds give equal maps, whatever the run's seed."""
-    texts: str | None = None
-    """Folder with <kind>-train.json and <kind>-test.json; null: the sentences that come with Heed."""
+    texts: str | None = field(default=None, metadata={"path": True})
+    """Folder with <kind>-train.json and <kind>-test.json, relative to the registry; null: those that come with Heed."""
 
     def __post_init__(self) -> None:
         for name, known in (("engine", ENGINES), ("reward", REWARDS), ("constraint", (*KINDS, "mixed"))):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from framework.hookspecs import hookimpl
@@ -31,8 +31,8 @@ class LavaWallConfig:
     """How many maps evaluation goes through."""
     map_seed: int = 0
     """Names the map set; equal seeds give equal maps, whatever the run's seed."""
-    texts: str | None = None
-    """Folder with budgetary-train.json and budgetary-test.json; null: the sentences that come with Heed."""
+    texts: str | None = field(default=None, metadata={"path": True})
+    """Folder with budgetary-train.json and budgetary-test.json, relative to the registry; null: those of Heed."""
     threads: int = 1
     """Threads that step the rows; 1 leaves the other cores to torch."""
 

@@ -6,7 +6,6 @@ c = J_C - d, which is per episode, is divided by the mean episode length before 
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -63,7 +62,6 @@ class Batch:
 
     inputs: PolicyInput
     action: Tensor  # [B]
-    log_prob: Tensor  # [B]
     advantage: Tensor  # [B] standardised
     cost_advantage: Tensor  # [B] centred, in cost per step
     target: Tensor  # [B]
@@ -112,8 +110,6 @@ class NaturalOptimizer(SafeOptimizer):
         c = rollout.violation / rollout.episode_length
         now = self.policy.distribution(batch.inputs)
         old = now.detach()
-        # The same policy acted, row by row; one batch rounds a little differently, and the ratio must start at 1.
-        batch = dataclasses.replace(batch, log_prob=old.log_prob(batch.action))
         goal = self.objective(batch)
         problem, residual = self._problem(batch, now, goal, c)
         step, case = self.direction(problem)
@@ -137,7 +133,9 @@ class NaturalOptimizer(SafeOptimizer):
         return metrics
 
     def _problem(self, batch: Batch, now: Distribution, goal: Tensor, c: float) -> tuple[Quadratic, float]:
-        ratio = torch.exp(now.log_prob(batch.action) - batch.log_prob)
+        # Not rollout.log_prob: it was made row by row and is rounded differently, and the ratio must start at 1.
+        log_prob = now.log_prob(batch.action)
+        ratio = torch.exp(log_prob - log_prob.detach())
         g = self._gradient((ratio * goal).mean(), keep=True)
         priced = ratio * batch.cost_advantage
         twice = self.looks_twice()
@@ -184,11 +182,11 @@ class NaturalOptimizer(SafeOptimizer):
     def _search(self, batch: Batch, goal: Tensor, old: Distribution, step: Tensor, case: str, c: float) -> Metrics:
         """Shrink the step until KL, cost and reward are as they should be; else put the old weights back."""
         start = nn.utils.parameters_to_vector(self._actor)
-        share = 1.0
+        share, log_prob = 1.0, old.log_prob(batch.action)
         for _ in range(self.config.backtracks):
             nn.utils.vector_to_parameters(start + share * step, self._actor)
             new = self.policy.distribution(batch.inputs)
-            ratio = torch.exp(new.log_prob(batch.action) - batch.log_prob)
+            ratio = torch.exp(new.log_prob(batch.action) - log_prob)
             gain = float(((ratio - 1) * goal).mean())
             cost_change = float(((ratio - 1) * batch.cost_advantage).mean())
             divergence = float(kl(old, new).mean())
@@ -226,7 +224,6 @@ def _flat(rollout: Rollout, stream: torch.Generator) -> Batch:
     return Batch(
         inputs=take(flatten(rollout.inputs), keep),
         action=rollout.action.flatten(0, 1)[keep],
-        log_prob=rollout.log_prob.flatten()[keep],
         advantage=(advantage - advantage.mean()) / (advantage.std() + 1e-8),
         cost_advantage=cost_advantage - cost_advantage.mean(),
         target=target,

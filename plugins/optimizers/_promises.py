@@ -66,7 +66,8 @@ class PromiseOptimizer(NaturalOptimizer):
         likely = rollout.violation + self.config.caution * rollout.violation_error
         metrics = super().update(dataclasses.replace(rollout, violation=likely))
         self._updates += 1
-        return metrics | {"kept": self.kept}
+        violation = rollout.violation / rollout.episode_length  # as it was measured, without caution
+        return metrics | {"violation_per_step": violation, "kept": self.kept}
 
     def looks_twice(self) -> bool:
         return self.config.promises == "held_out" and self._updates % EVERY == 0

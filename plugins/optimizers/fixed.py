@@ -11,7 +11,6 @@ class Fixed(SafeOptimizer):
 
     name = "fixed"
     needs = frozenset()
-    constrained = False
     learns = False
 
     def update(self, rollout: Rollout) -> Metrics:

@@ -18,7 +18,6 @@ class TRPO(NaturalOptimizer):
 
     name = "trpo"
     Config = NaturalConfig
-    constrained = False
 
     def direction(self, problem: Quadratic) -> tuple[Tensor, str]:
         return trpo_step(problem), "free"

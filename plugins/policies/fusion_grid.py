@@ -2,8 +2,17 @@
 
 An LSTM turns the sentence into a vector, another trunk turns the view into one, an MLP turns the two into an action. No
 M_C, no M_B, no h_C: the interpreter of a CF agent only prices its moves. The LSTM is part of theta, so it is trained
-end to end by whatever optimizer trains the policy. View, memory and sizes are as in ``polco_grid``, so that what
-differs is the reading.
+end to end by whatever optimizer trains the policy.
+
+Beside ``polco_grid``: the same view, track and overview of what was seen, and dense layers of the same width. What
+differs is more than who reads:
+
+- its LSTM starts from nothing and learns from reward and cost alone; POLCO's interpreter starts from a pretrained
+  language model (``reader``) or from labelled walks;
+- it is told which hazard is where, because it has to know; ``polco_grid`` by default only what is forbidden;
+- no forbidden cells are on its map; ``polco_grid`` remembers those that are so by distance;
+- it does not see what is spent of the budget;
+- its actor has 62,420 parameters on HazardWorld-grid, 22,800 of them for the words; ``polco_grid`` has 37,956.
 """
 
 from __future__ import annotations

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Literal, NoReturn
 
 from hazardworld.constraint import GRID, KINDS, Domain, from_label, suggest
+from plugins.texts.repeats import Said, seen_before, two_meanings
 
 OWN = Path(__file__).parent
 """Our own sentences: a folder for each domain."""
@@ -39,6 +41,37 @@ def load(
     if split not in ("train", "test"):
         raise TextError(f"unknown split {split!r}{suggest(split, ('train', 'test'))}")
     path = (OWN / domain.name if folder is None else folder) / f"{kind}-{split}.json"
+    reader = _open(path, kind, domain)
+    classes = reader.read()
+    if folder is not None:  # our own have no repeats: a test sees to that
+        _check_repeats(reader, folder, kind, split)
+    return classes
+
+
+def _check_repeats(reader: _Reader, folder: Path, kind: str, split: str) -> None:
+    """Look at both files, whichever is asked for: training comes first, and hours before the other."""
+    try:
+        other = _open(folder / f"{kind}-{'test' if split == 'train' else 'train'}.json", kind, reader.domain)
+        other.read()
+    except TextError:  # it is not there, or will be told about when it is asked for
+        said: list[Said] = []
+    else:
+        said = other.said
+    train, test = (reader.said, said) if split == "train" else (said, reader.said)
+    told, refused = seen_before(train, test)
+    if refused:
+        raise TextError(told)
+    for warning in (told, two_meanings(train + test)):
+        if warning and warning not in _told:
+            _told.add(warning)
+            print(warning, file=sys.stderr)
+
+
+_told = set[str]()
+"""Warnings of this process: a study loads a folder many times."""
+
+
+def _open(path: Path, kind: str, domain: Domain) -> _Reader:
     try:
         with open(path, "rb") as file:
             raw = file.read(MAX_BYTES + 1)
@@ -52,7 +85,7 @@ def load(
         raise TextError(f"{path}: cannot be read: {error.strerror}") from None
     if len(raw) > MAX_BYTES:
         raise TextError(f"{path}: is too large; a sentence file has at most {MAX_BYTES:,} bytes")
-    return _Reader(path, source, kind, domain).read()
+    return _Reader(path, source, kind, domain)
 
 
 class _Reader:
@@ -68,6 +101,7 @@ class _Reader:
             self.tokens.append((str(match.lastgroup), match.group(), line))
         self.tokens.append(("end", "end of file", 1 + source.rstrip("\n").count("\n")))
         self.at, self.count = 0, 0
+        self.said: list[Said] = []
 
     def read(self) -> dict[str, list[str]]:
         classes: dict[str, list[str]] = {}
@@ -108,6 +142,7 @@ class _Reader:
             if self.count > MAX_SENTENCES:
                 self.fail(f"more than {MAX_SENTENCES:,} sentences", place)
             found.append(sentence)
+            self.said.append(Said(sentence, label, f"{self.path}:{place}"))
             if not self.accept(","):
                 self.expect("]", "',' or ']'")
                 break

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
-from plugins.texts.loader import TextError, load
+from hazardworld.constraint import GRID, KINDS, ROBOT, Domain
+from plugins.texts.loader import OWN, TextError, load
 
 
 def write(folder: Path, source: str | bytes, kind: str = "budgetary", split: str = "train") -> Path:
@@ -66,6 +68,42 @@ def test_missing_file(tmp_path: Path) -> None:
         load(tmp_path, "relational", "test")
     path = tmp_path / "relational-test.json"
     assert str(error.value) == f"{path}: no such file (a texts folder holds <kind>-train.json and <kind>-test.json)"
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_held_out_sentences_that_are_those_of_training_are_refused(
+    split: Literal["train", "test"], tmp_path: Path
+) -> None:
+    train = write(tmp_path, '{"lava0": ["No lava"],\n "water1": ["Water once", "One  splash"]}')
+    test = write(tmp_path, '{"lava0": ["Lava? Never"],\n "water1": [\n"water once", "One splash"]}', split="test")
+    with pytest.raises(TextError) as error:
+        load(tmp_path, "budgetary", split)
+    assert str(error.value) == (
+        f"{test}:3: 2 of 3 held-out sentences are training sentences too, so they are not unseen: "
+        f"'water once' ({train}:2), 'One splash' ({train}:2)"
+    )
+
+
+def test_a_few_repeats_and_a_sentence_under_two_labels_are_told_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train = write(tmp_path, '{"lava0": ["No lava"],\n "water1": ["Not twice", "No lava"]}')
+    test = write(tmp_path, '{"lava0": ["Lava? Never", "Keep cool"],\n "water1": ["Not twice"]}', split="test")
+    for _ in range(2):
+        assert load(tmp_path, "budgetary", "train") == {"lava0": ["No lava"], "water1": ["Not twice", "No lava"]}
+        assert set(load(tmp_path, "budgetary", "test")) == {"lava0", "water1"}
+    assert capsys.readouterr().err == (
+        f"{test}:2: 1 of 3 held-out sentences are training sentences too, so they are not unseen: "
+        f"'Not twice' ({train}:2)\n"
+        f"{train}:2: one sentence stands under two labels: 'No lava' is water1, and lava0 ({train}:1)\n"
+    )
+
+
+@pytest.mark.parametrize("domain", [GRID, ROBOT])
+@pytest.mark.parametrize("kind", KINDS)
+def test_our_own_sentences_have_no_repeats(kind: str, domain: Domain, capsys: pytest.CaptureFixture[str]) -> None:
+    assert load(OWN / domain.name, kind, "test", domain)
+    assert capsys.readouterr().err == ""
 
 
 def test_unknown_kind_and_split(tmp_path: Path) -> None:
