@@ -309,13 +309,16 @@ class _Checker:
 
     def _check_size(self) -> None:
         count = len(self.registry.experiments) + sum(grid.count(a) for a in self.registry.ablations.values())
-        if count > self.max_cells and not self.notes.problems:
+        if count > self.max_cells:
             sizes = {f"ablations.{name}": grid.count(ablation) for name, ablation in self.registry.ablations.items()}
             sizes["experiments"] = len(self.registry.experiments)
             path = max(sizes, key=lambda name: sizes[name])
             hint = "pass --yes if you mean it" if count <= MOST_RUNS else f"{MOST_RUNS:,} is the most that is taken"
             told = f"the grid has {count:,} cells (more than {self.max_cells:,}); {hint}"
-            raise TooManyCells(Problem(told, where=self.source.locate(path), path=path), count)
+            problem = Problem(told, where=self.source.locate(path), path=path)
+            if self.notes.problems:  # there is more to mend than a yes; so large a grid takes minutes to check
+                raise UserError([*self.notes.problems, problem])
+            raise TooManyCells(problem, count)
 
     def _check_runs(self, cells: list[GridCell]) -> None:
         count = sum(len(cell.seeds) for cell in cells)

@@ -41,7 +41,7 @@ def interrupt(*_, **__):
         ("run", ["registry.yaml", "--dry-run"], "_print_cells"),
         ("run", ["registry.yaml", "--report"], "_write_report"),
         ("check", ["oracle"], "_find"),
-        ("read", ["No lava"], "_choose"),
+        ("read", ["No lava"], "choose"),
         ("new", ["env", "mine"], "write"),
         ("export", ["runs/cells/x"], "load_trained"),
     ],
