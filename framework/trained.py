@@ -82,7 +82,7 @@ def recorded_run(raw: Mapping[str, Any], catalog: Catalog, file: Path, labels: t
         if missing:
             kind, name = missing[0]
             raise UserError(f"no {kind} plugin is called '{name}'; name its file: --plugin FILE")
-        run = run_from_dict(raw, catalog, labels)
+        run = run_from_dict({**raw, "optimizer": _still_known(raw["optimizer"], catalog)}, catalog, labels)
         versions = {kind: str(raw[kind].get("plugin_version", "")) for kind in KINDS}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise _damaged(file) from None
@@ -90,6 +90,13 @@ def recorded_run(raw: Mapping[str, Any], catalog: Catalog, file: Path, labels: t
         raise UserError([dataclasses.replace(p, where=str(file)) for p in error.problems]) from None
     parts = {kind: dataclasses.replace(getattr(run.cell, kind), version=versions[kind]) for kind in KINDS}
     return dataclasses.replace(run, cell=dataclasses.replace(run.cell, **parts))
+
+
+def _still_known(raw: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
+    """An optimizer's settings, without those that it no longer has: what it has learned acts without it."""
+    optimizer = class_of(Part("optimizer", raw["plugin"], None), catalog)
+    settings = {f.name for f in dataclasses.fields(optimizer.Config)}
+    return {name: value for name, value in raw.items() if name in settings or name.startswith("plugin")}
 
 
 def warn_of_changes(run: RunSpec, catalog: Catalog, file: Path, kinds: Sequence[Kind] = KINDS) -> bool:

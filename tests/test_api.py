@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import json
 import re
 import shutil
 import subprocess
@@ -173,6 +174,19 @@ def test_an_agent_acts_understands_and_repeats_itself(runs):
     reading = agent.understand("Never wade.")
     assert reading.mask.shape == (2, 3) and reading.threshold >= 0 and not reading.mask.any()  # `none` forbids nothing
     assert agent.picture().dtype == np.uint8
+
+
+def test_an_agent_whose_optimizer_has_lost_a_setting_still_acts(runs, tmp_path):
+    """What has been learned does not need what it was learned with."""
+    folder = Path(folder_of(runs, "heed"))
+    copy = tmp_path / "runs" / "cells" / folder.name
+    shutil.copytree(folder, copy)
+    record = json.loads((copy / "run.json").read_text())
+    record["config"]["optimizer"]["impatience"] = 0.1
+    (copy / "run.json").write_text(json.dumps(record))
+    agent = framework.load_agent(copy)
+    agent.reset(seed=0)
+    assert agent.act() in range(4)
 
 
 def test_an_oracle_reads_no_sentences(runs):
