@@ -83,8 +83,13 @@ class Saver:
 
     def clear(self) -> None:
         """The run is over, or starts over."""
-        self.file.unlink(missing_ok=True)
-        self.before.unlink(missing_ok=True)
+        clear(self.file.parent)
+
+
+def clear(folder: Path) -> None:
+    """Remove what a training saved there."""
+    for name in SAVES:
+        (folder / name).unlink(missing_ok=True)
 
 
 def has_save(folder: Path) -> bool:

@@ -29,7 +29,7 @@ from framework.plugin_manager import PluginHost
 from framework.progress_types import Progress
 from framework.provenance import provenance
 from framework.reading import learn_to_read
-from framework.resume import Resume, Saver, has_save, stop_if_asked
+from framework.resume import Resume, Saver, clear, has_save, stop_if_asked
 from framework.schema import identity
 from framework.scoring import score
 from framework.seeding import derive, generator
@@ -196,6 +196,7 @@ def _run_cell(
             course.saver.clear()
     (folder / "failure.json").unlink(missing_ok=True)
     for made in (folder, *(exam_folder(runs, run, exam) for exam in run.exams)):
+        clear(made)  # also of a process that was killed after its result and before it had cleared up
         checkpoint.sweep(made)
     return read_result(folder) or {}
 

@@ -85,3 +85,15 @@ def test_a_stage_1_that_is_half_done_is_begun(folder, capsys):
     file.touch()
     assert main([*words, "--dry-run"]) == OK
     assert "0 of 1, 1 begun" in capsys.readouterr().out
+
+
+def test_saves_of_a_run_that_was_killed_while_it_cleared_up_are_cleared_later(folder):
+    assert main(["registry.yaml", "seeds=[0]", "--quiet"]) == OK
+    (cell,) = Path("runs/cells").iterdir()
+    left = cell / "training.previous.safetensors"
+    left.write_bytes(b"whatever")
+    for result in cell.glob("evaluations/*/result.json"):
+        result.unlink()  # killed before it was evaluated once more
+    assert main(["registry.yaml", "seeds=[0]", "--quiet"]) == OK
+    assert not left.exists()
+    assert list(cell.glob("evaluations/*/result.json"))
