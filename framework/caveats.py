@@ -9,7 +9,7 @@ from pathlib import Path
 from framework.cell import RunSpec
 from framework.config import Study
 from framework.outcomes import Scores, all_folders, fault
-from framework.stages import run_folder
+from framework.stages import interpreter_file, run_folder
 from framework.wording import counted
 
 Found = Mapping[str | None, Sequence[Scores]]
@@ -20,10 +20,23 @@ MOST = 20
 
 def caveats(study: Study, runs: Path, found: Found) -> list[str]:
     notes = [part(study), _missing(study, runs, found)]
-    few = [s.cell.label for s in found[None] if len(s.seeds) < 2]
+    systems = _each_once(found[None])
+    few = [s.cell.label for s in systems if len(s.seeds) < 2]
     if few:
         notes.append(f"One seed only, so nothing is known of the spread between seeds: {', '.join(few)}.")
+    shared = [s.cell.label for s in systems if _share_a_reader(study, runs, s)]
+    if shared:
+        told = "One trained interpreter for all seeds, so intervals leave out how readers differ"
+        notes.append(f"{told}: {', '.join(shared)}.")
     return [note for note in notes if note]
+
+
+def _each_once(systems: Sequence[Scores]) -> list[Scores]:
+    """A baseline that is an experiment too, under the name that comes first."""
+    named: dict[tuple[str, ...], Scores] = {}
+    for scores in systems:
+        named.setdefault(tuple(run.id for run in scores.cell.runs()), scores)
+    return list(named.values())
 
 
 def part(study: Study) -> str:
@@ -39,6 +52,12 @@ def present(study: Study, found: Found) -> set[str]:
     }
     wanted = {run.id: [None, *(exam.name for exam in run.exams)] for run in study.runs}
     return {run_id for run_id, exams in wanted.items() if all(run_id in read.get(exam, ()) for exam in exams)}
+
+
+def _share_a_reader(study: Study, runs: Path, scores: Scores) -> bool:
+    """Several seeds, one interpreter that was learned (``training.interpreter.seed``)."""
+    files = [interpreter_file(runs, run, study.host) for run in scores.cell.runs() if run.seed in scores.seeds]
+    return len(files) > 1 and len(set(files)) == 1 and files[0].is_file()
 
 
 def _missing(study: Study, runs: Path, found: Found) -> str:

@@ -317,6 +317,17 @@ def test_a_part_of_a_study_leaves_nothing_of_the_whole_and_says_that_it_is_one(t
     assert (folder / "deltas.csv").is_file()
 
 
+@pytest.mark.parametrize("seed", ["0", "null"])
+def test_one_interpreter_for_all_seeds_is_told(tmp_path, monkeypatch, seed):
+    monkeypatch.chdir(tmp_path)
+    reading = f"interpreter: {{seed: {seed}, steps: 1_000, iterations: 2}}, batch"
+    Path("s.yaml").write_text(REGISTRY.replace("batch", reading, 1).replace("oracle", "lstm"))
+    assert main(["s.yaml", "--workers", "1", "--quiet", "report.gallery=0"]) == OK
+    page = html.unescape(Path("runs/page/report.html").read_text())
+    said = "One trained interpreter for all seeds, so intervals leave out how readers differ: heed & co, inputs/no mask"
+    assert (said in page) == (seed == "0")
+
+
 def test_the_page_tells_what_is_missing_and_what_the_columns_mean(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("s.yaml").write_text(REGISTRY)
@@ -334,7 +345,7 @@ def test_the_page_tells_what_is_missing_and_what_the_columns_mean(tmp_path, monk
         "inputs/no mask (seed 0): failed (ValueError: too <small>); inputs/no mask (seed 1): not finished."
     )
     assert missing in page
-    assert "spread between seeds: heed & co, inputs/heed & co." in page, "by what is finished"
+    assert "spread between seeds: heed & co." in page, "by what is finished, under its first name"
     for told in ("* marks the baseline", "<b>safe reward</b>: the part", "95 % intervals over seeds", "<b>h_C</b>: "):
         assert told in page
 
