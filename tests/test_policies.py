@@ -250,6 +250,19 @@ def test_fusion_is_about_as_large_as_polco():
     assert small < 3_000
 
 
+@pytest.mark.parametrize("hidden", [(8, 8), ()])
+def test_networks_take_their_input_whole_or_in_parts(hidden):
+    view, text = torch.randn(5, 7), torch.randn(5, 3, requires_grad=True)
+    for net in (dense(10, hidden, 4, last_gain=0.01), Twin(10, hidden)):
+        whole, parts = net(torch.cat([view, text], -1)), net(view, text)
+        for one, other in zip(whole, parts, strict=True):
+            torch.testing.assert_close(one, other)
+        (by_whole,), (by_parts,) = (
+            torch.autograd.grad(sum(part.sum() for part in out), text) for out in (whole, parts)
+        )
+        torch.testing.assert_close(by_whole, by_parts)
+
+
 def test_twin_is_two_separate_networks():
     torch.manual_seed(0)
     twin = Twin(5, (4, 3))

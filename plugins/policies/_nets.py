@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 
-def dense(inputs: int, hidden: tuple[int, ...], outputs: int, last_gain: float) -> nn.Sequential:
+class Dense(nn.Sequential):
+    """Dense layers whose input may come in parts, side by side."""
+
+    def forward(self, *parts: Tensor) -> Tensor:
+        """Each [B, some], together [B, inputs] -> [B, outputs]."""
+        first, *others = self
+        y = _beside(parts, first.weight, first.bias)
+        for layer in others:
+            y = layer(y)
+        return y
+
+
+def dense(inputs: int, hidden: tuple[int, ...], outputs: int, last_gain: float) -> Dense:
     """Orthogonal weights, tanh between; a small last gain makes the first policy nearly uniform."""
     layers: list[nn.Module] = []
     for width in hidden:
         layers += [_linear(inputs, width, 2**0.5), nn.Tanh()]
         inputs = width
-    return nn.Sequential(*layers, _linear(inputs, outputs, last_gain))
+    return Dense(*layers, _linear(inputs, outputs, last_gain))
 
 
 class Twin(nn.Module):
@@ -29,9 +43,9 @@ class Twin(nn.Module):
         self.rest = nn.ParameterList(torch.stack([a.weight.T for a in pair]).detach() for pair in pairs[1:])
         self.rest_bias = nn.ParameterList(torch.zeros(2, 1, pair[0].out_features) for pair in pairs[1:])
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """[B, inputs] -> [B] and [B]."""
-        y = F.linear(x, self.first, self.first_bias).unflatten(-1, (2, -1)).transpose(0, 1)  # [2, B, width]
+    def forward(self, *parts: Tensor) -> tuple[Tensor, Tensor]:
+        """Each [B, some], together [B, inputs] -> [B] and [B]."""
+        y = _beside(parts, self.first, self.first_bias).unflatten(-1, (2, -1)).transpose(0, 1)  # [2, B, width]
         for weight, bias in zip(self.rest, self.rest_bias, strict=True):
             y = torch.baddbmm(bias, torch.tanh(y), weight)
         return y[0, :, 0], y[1, :, 0]
@@ -66,6 +80,19 @@ def soften(layer: nn.Module, factor: float) -> None:
     with torch.no_grad():
         for parameter in layer.parameters():
             parameter.mul_(factor)
+
+
+def _beside(parts: Sequence[Tensor], weight: Tensor, bias: Tensor) -> Tensor:
+    """The linear layer of the parts side by side, without putting them there.
+
+    Side by side, autograd makes a gradient for all of them if one has one. Constraint Fusion's view is the wide part and
+    has none; a whole update of it took a quarter longer for a gradient that nobody wants.
+    """
+    first, *others = weight.split([part.shape[-1] for part in parts], dim=1)
+    y = F.linear(parts[0], first, bias)
+    for part, columns in zip(parts[1:], others, strict=True):
+        y = y + F.linear(part, columns)
+    return y
 
 
 def _linear(inputs: int, outputs: int, gain: float) -> nn.Linear:

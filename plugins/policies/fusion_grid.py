@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
 from torch import Tensor, nn
 
 from framework.hookspecs import hookimpl
@@ -77,18 +76,18 @@ class FusionGrid(PolicyNet):
         return self.sight.look(inputs, state)
 
     def distribution(self, inputs: PolicyInput) -> Distribution:
-        return Categorical.from_logits(self.actor_head(self.actor(inputs)))
+        return Categorical.from_logits(self.actor_head(*self.actor(inputs)))
 
     def soften(self, factor: float) -> None:
         soften(self.actor_head[-1], factor)
 
     def values(self, inputs: PolicyInput) -> Values:
-        reward, cost = self.critic_heads(self.critic(inputs))
+        reward, cost = self.critic_heads(*self.critic(inputs))
         return Values(reward, cost)
 
 
 class _Senses(nn.Module):
-    """Text and view as vectors, side by side."""
+    """View and text as vectors."""
 
     def __init__(self, config: Config, shape: tuple[int, ...]) -> None:
         super().__init__()
@@ -98,8 +97,8 @@ class _Senses(nn.Module):
         self.size = (PaperTrunk.VECTOR if paper else shape[0]) + config.text
         self.hidden = () if paper else config.hidden
 
-    def forward(self, inputs: PolicyInput) -> Tensor:
-        return torch.cat([self.trunk(inputs.memory), self.sentence(inputs)], dim=-1)
+    def forward(self, inputs: PolicyInput) -> tuple[Tensor, Tensor]:
+        return self.trunk(inputs.memory), self.sentence(inputs)
 
 
 @hookimpl

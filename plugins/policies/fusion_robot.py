@@ -55,14 +55,11 @@ class FusionRobot(PolicyNet):
         return encode(sentences)
 
     def distribution(self, inputs: PolicyInput) -> Distribution:
-        mean = self.actor_head(self._together(inputs, self.actor))
+        mean = self.actor_head(self._senses.look(inputs), self.actor(inputs))
         return Gaussian(mean, self.log_std.expand_as(mean))
 
     def values(self, inputs: PolicyInput) -> Values:
-        return Values(*self.critic_heads(self._together(inputs, self.critic)))
-
-    def _together(self, inputs: PolicyInput, reader: SentenceReader) -> Tensor:
-        return torch.cat([self._senses.look(inputs), reader(inputs)], dim=-1)
+        return Values(*self.critic_heads(self._senses.look(inputs), self.critic(inputs)))
 
 
 @hookimpl
