@@ -1,0 +1,211 @@
+"""The tables and figures of docs/: kept as a CSV of finished evaluations, made from it.
+
+    python scripts/results.py keep runs docs/data/systems.csv              # add what is finished in a runs folder
+    python scripts/results.py table docs/data/systems.csv                  # Markdown, one table for each evaluation
+    python scripts/results.py draw docs/data/systems.csv transfer docs/img/transfer.png
+
+A long study is run in parts, on one machine or another: its runs are too large for the repository, its results are not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import pyplot as plt
+
+from framework import checkpoint, results
+from framework.figures import BLUES, GREENS, PATTERNS
+from framework.stats import mean_interval
+
+Rows = list[dict[str, Any]]
+KEY = ("system", "evaluation", "seed")
+LEFT_OUT = {"folder", "interpreter", "policy", "optimizer", "env", "seconds"}
+TRAINING = "training"
+"""What records call the evaluation with the training reward."""
+
+
+def read(file: Path) -> Rows:
+    if not file.is_file():
+        return []
+    with file.open(newline="", encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
+
+
+def keep(runs: Path, file: Path) -> None:
+    """Add a row for each finished evaluation, in place of one of the same system and seed; nothing else is lost."""
+    kept = {_key(row): row for row in read(file)}
+    for record in results(runs):
+        folder = Path(record["folder"])
+        about = json.loads((folder / "run.json").read_text(encoding="utf-8"))["provenance"]
+        row = {name: value for name, value in record.items() if name not in LEFT_OUT}
+        row["evaluation"] = "same reward" if row["evaluation"] == TRAINING else row["evaluation"]
+        kept[_key(row)] = row | {"commit": str(about.get("commit"))[:7]} | _by_budget(folder, record["evaluation"])
+    rows = [kept[key] for key in sorted(kept)]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    with file.open("w", newline="", encoding="utf-8") as lines:
+        writer = csv.DictWriter(lines, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({name: _rounded(value) for name, value in row.items()} for row in rows)
+
+
+def _key(row: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(str(int(float(row[name]))) if name == "seed" else row[name] for name in KEY)
+
+
+def _rounded(value: Any) -> Any:
+    return f"{value:.5g}" if isinstance(value, float) else value
+
+
+def _by_budget(folder: Path, evaluation: str) -> dict[str, float]:
+    """Delta_C for each true h_C, where budgets differ."""
+    places = [folder] if evaluation == TRAINING else sorted((folder / "evaluations").glob("*"))
+    named = [
+        place
+        for place in places
+        if evaluation == TRAINING
+        or json.loads((place / "result.json").read_text(encoding="utf-8"))["evaluation"]["name"] == evaluation
+    ]
+    tensors, _ = checkpoint.load(named[0] / "evaluation.safetensors")
+    violation = (tensors["cost"] - tensors["threshold"]).clamp(min=0).sum(-1)
+    budget = tensors["threshold"].amin(-1)
+    budgets = budget.unique().tolist()
+    return {f"violation_h{h:g}": float(violation[budget == h].mean()) for h in budgets} if len(budgets) > 1 else {}
+
+
+def grouped(rows: Rows, evaluation: str) -> dict[tuple[str, str], Rows]:
+    """(kind, system) -> its seeds, kind by kind in the order of the file's systems."""
+    found: dict[tuple[str, str], Rows] = defaultdict(list)
+    for row in rows:
+        if row["evaluation"] == evaluation:
+            system, _, kind = row["system"].partition(" on ")
+            found[kind, system].append(row)
+    return dict(sorted(found.items()))
+
+
+def values(rows: Rows, name: str) -> np.ndarray:
+    """[seeds]; NaN where it was not measured."""
+    return np.array([float(row.get(name) or "nan") for row in rows])
+
+
+def table(file: Path) -> None:
+    """Means and Student's 95 % intervals over seeds; with one seed its interval over episodes, in round brackets."""
+    rows = read(file)
+    for evaluation in dict.fromkeys(row["evaluation"] for row in rows):
+        columns = [
+            "reward",
+            "of ceiling",
+            "safe reward",
+            "Delta_C",
+            "in sight",
+            "while learning",
+            "violating",
+            "steps",
+            "seeds",
+        ]
+        print(f"\n| {evaluation} | {' | '.join(columns)} |\n|{'---|' * (len(columns) + 1)}")
+        for (kind, system), seeds in grouped(rows, evaluation).items():
+            cells = [
+                _with_interval(seeds, "reward", 2),
+                _percent(seeds, "ceiling_share"),
+                _with_interval(seeds, "safe_reward", 2),
+                _with_interval(seeds, "violation", 3, floor=0.0),
+                _mean(seeds, "violation_in_sight", 3),
+                _mean(seeds, "learning_violation", 2),
+                _percent(seeds, "violation_rate"),
+                _mean(seeds, "length", 0),
+                str(len(seeds)),
+            ]
+            print(f"| {system}, {kind} | {' | '.join(cells)} |")
+    _print_by_budget(rows)
+
+
+def _print_by_budget(rows: Rows) -> None:
+    budgets = sorted({name for row in rows for name in row if name.startswith("violation_h") and name[11:].isdigit()},
+                     key=lambda name: int(name[11:]))  # fmt: skip
+    some = [row for row in rows if any(row.get(name) for name in budgets)]
+    if not some:
+        return
+    print(f"\n| Delta_C by h_C | {' | '.join(name[11:] for name in budgets)} | seeds |\n|{'---|' * (len(budgets) + 2)}")
+    for evaluation in dict.fromkeys(row["evaluation"] for row in some):
+        for (kind, system), seeds in grouped(some, evaluation).items():
+            cells = [_mean(seeds, name, 3) for name in budgets]
+            print(f"| {evaluation}: {system}, {kind} | {' | '.join(cells)} | {len(seeds)} |")
+
+
+def _with_interval(rows: Rows, name: str, digits: int, floor: float = -np.inf) -> str:
+    found = values(rows, name)
+    low, high = mean_interval(found, floor)
+    brackets = "[]"
+    if len(found) == 1:
+        low, high = (float(values(rows, f"{name}_{end}")[0]) for end in ("low", "high"))
+        brackets = "()"
+    if np.isnan(found.mean()):
+        return ""
+    return f"{found.mean():.{digits}f} {brackets[0]}{low:.{digits}f}, {high:.{digits}f}{brackets[1]}"
+
+
+def _mean(rows: Rows, name: str, digits: int) -> str:
+    mean = values(rows, name).mean()
+    return "" if np.isnan(mean) else f"{mean:.{digits}f}"
+
+
+def _percent(rows: Rows, name: str) -> str:
+    mean = values(rows, name).mean()
+    return "" if np.isnan(mean) else f"{mean:.1%}" if mean < 0.02 else f"{mean:.0%}"
+
+
+def draw(file: Path, evaluation: str, picture: Path) -> None:
+    """Reward and violations of each system, a group of bars for each kind; whiskers from lowest to highest seed."""
+    found = grouped(read(file), evaluation)
+    kinds = list(dict.fromkeys(kind for kind, _ in found))
+    systems = sorted({system for _, system in found}, key=lambda name: ("polco" not in name, name))
+    figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
+    for axis, what, colours in zip(axes, ("reward", "violation"), (GREENS, BLUES), strict=True):
+        for place, system in enumerate(systems):
+            there = [(i, values(found[kind, system], what)) for i, kind in enumerate(kinds) if (kind, system) in found]
+            wide = 0.8 / len(systems)
+            at = [i + (place - (len(systems) - 1) / 2) * wide for i, _ in there]
+            shade = colours(0.3 + 0.6 * (place + 1) / len(systems))
+            axis.bar(at, [v.mean() for _, v in there], wide, color=shade, edgecolor="white", label=system,
+                     hatch=PATTERNS[place % len(PATTERNS)])  # fmt: skip
+            axis.vlines(at, [v.min() for _, v in there], [v.max() for _, v in there], color="black", linewidth=1)
+        axis.set_xticks(range(len(kinds)), kinds)
+        axis.axhline(0, color="black", linewidth=0.8)
+    axes[0].set_title("reward $J_R$")
+    axes[1].set_title(r"violations $\Delta_C$")
+    axes[1].set_yscale("symlog", linthresh=0.1)
+    axes[1].set_ylim(bottom=0)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(systems), frameon=False)
+    figure.savefig(picture, dpi=160)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    one = verbs.add_parser("keep")
+    one.add_argument("runs", type=Path)
+    one.add_argument("csv", type=Path)
+    one = verbs.add_parser("table")
+    one.add_argument("csv", type=Path)
+    one = verbs.add_parser("draw")
+    one.add_argument("csv", type=Path)
+    one.add_argument("evaluation")
+    one.add_argument("picture", type=Path)
+    said = parser.parse_args()
+    if said.verb == "keep":
+        keep(said.runs, said.csv)
+    elif said.verb == "table":
+        table(said.csv)
+    else:
+        draw(said.csv, said.evaluation, said.picture)
+
+
+if __name__ == "__main__":
+    main()
