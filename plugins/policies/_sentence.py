@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from framework.interfaces import PolicyInput
+from plugins.policies._lstm import Queue, last_states
 from plugins.texts.words import hash_words_twice
 
 WORDS = 20
@@ -38,5 +39,8 @@ class SentenceReader(nn.Module):
     def _read(self, words: Tensor) -> Tensor:
         """[S, WORDS, 2] -> [S, text]: the LSTM's state after the last word."""
         length = (words[..., 0] > 0).sum(-1).clamp(min=1)
+        if torch.is_grad_enabled():
+            queue = Queue.of(length)
+            return last_states(self.lstm, self.embedding(words[queue.sentence, queue.word]).sum(1), queue)
         states, _ = self.lstm(self.embedding(words[:, : int(length.max())]).sum(2))
         return states[torch.arange(len(words)), length - 1]

@@ -62,9 +62,10 @@ class FusionGrid(PolicyNet):
         nothing = Uses(mask=False, budget=False, threshold=False)
         self.sight = Sight(spec, nothing, config.memory, "paper", hazards=True, image=config.network == "paper")
         self.actor = _Senses(config, self.sight.shape())
-        self.actor_head = dense(self.actor.size, self.actor.hidden, spec.action.size, last_gain=0.01)
+        mlp = config.network == "mlp"  # its view is one-hot cells, mostly zeros
+        self.actor_head = dense(self.actor.size, self.actor.hidden, spec.action.size, last_gain=0.01, sparse=mlp)
         self.critic = _Senses(config, self.sight.shape())  # of its own, but one for both values
-        self.critic_heads = Twin(self.critic.size, self.critic.hidden)
+        self.critic_heads = Twin(self.critic.size, self.critic.hidden, sparse=mlp)
 
     def encode(self, sentences: Sequence[str]) -> Tensor:
         return encode(sentences)

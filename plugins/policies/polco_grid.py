@@ -70,8 +70,8 @@ class PolcoGrid(PolicyNet):
             self.critic_reward = _PaperNet(shape, spec, 1, config.uses.threshold)
             self.critic_cost = _PaperNet(shape, spec, 1, config.uses.threshold)
         else:
-            self.actor = dense(shape[0], config.hidden, spec.action.size, last_gain=0.01)
-            self.critics = Twin(shape[0], config.hidden)
+            self.actor = dense(shape[0], config.hidden, spec.action.size, last_gain=0.01, sparse=True)
+            self.critics = Twin(shape[0], config.hidden, sparse=True)
 
     def initial_state(self, rows: int) -> State:
         return self.sight.initial_state(rows)
