@@ -15,6 +15,7 @@ from framework.scoring import auc, score
 from framework.walks import walk
 from hazardworld.constraint import ALL_CLASSES, CLASSES, ENTITIES, Constraint, forbidden, from_label
 from plugins.envs.hazardworld_grid import HazardWorldGrid, HazardWorldGridConfig
+from plugins.interpreters import reader as reader_module
 from plugins.interpreters._augment import Augmenter
 from plugins.interpreters._evidence import LOOKS, Meaning, _looks, _settled, meanings
 from plugins.interpreters._meaning import AFTER, ALWAYS, BEFORE, Slots, expected_mask, scene_of
@@ -272,6 +273,7 @@ def test_a_reader_that_rereads_says_the_same_of_a_sentence_whatever_is_read_besi
     words, more = "No lava before water.", "Water is off limits, as I said, for all of the day and the night."
     alone = often.encode([words])[0]
     before = torch.random.get_rng_state()
+    reader_module._memory.cache_clear()
     beside = often.train().eval().encode([more, words])[1]
     assert torch.equal(alone, beside)
     assert torch.equal(before, torch.random.get_rng_state()), "what comes after must not depend on what was read"
@@ -280,6 +282,26 @@ def test_a_reader_that_rereads_says_the_same_of_a_sentence_whatever_is_read_besi
         assert torch.allclose(chances.sum(-1), torch.ones(1))
     with pytest.raises(ValueError, match="layers"):
         cls.Config(readings=4, layers=0)
+
+
+def test_what_was_reread_is_not_reread_by_who_has_learned_the_same(monkeypatch):
+    cls = PluginHost().catalog.get("interpreter", "reader").cls
+    env = PluginHost().catalog.get("env", "hazardworld_grid").cls
+    spec = env(env.Config(eval_maps=1), rows=1, split="eval", seed=0).spec
+    torch.manual_seed(0)
+    one, same, other = (cls(cls.Config(readings=2), spec).eval() for _ in range(3))
+    same.load_state_dict(one.state_dict())
+    reread, plainly = [], cls._reread
+    monkeypatch.setattr(cls, "_reread", lambda self, sentence: reread.append(sentence) or plainly(self, sentence))
+    reader_module._memory.cache_clear()
+    first = one.encode(["No lava.", "No water."])
+    assert torch.equal(same.encode(["No water.", "No lava."]), first.flip(0))
+    assert reread == ["No lava.", "No water."]
+    assert not torch.equal(other.encode(["No lava."])[0], first[0]), "it has learned something else"
+    with torch.no_grad():
+        one.heads["valid"].bias[0].add_(3)
+    assert not torch.equal(one.train().eval().encode(["No lava."])[0], first[0]), "it has learned more since"
+    assert len(reread) == 4
 
 
 def test_what_the_walks_leave_open_is_not_guessed():
