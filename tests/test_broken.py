@@ -21,14 +21,8 @@ study: page
 training: {steps: 1200, batch: 600, rows: 10, evaluation: {episodes: 40, reading_steps: 100}}
 seeds: [0, 1]
 experiments:
-  heed & co: {env: ford, interpreter: oracle, policy: mlp, optimizer: ppo_lagrangian}
-  random <walk>: {env: ford, interpreter: none, policy: random_walk, optimizer: fixed}
-ablations:
-  inputs:
-    base: heed & co
-    variants:
-      no mask: {policy.uses.mask: false}
-report: {title: "A <b>title</b>", question: "Does it escape?"}
+  heed & co: {env: ford, interpreter: none, policy: mlp, optimizer: ppo_lagrangian}
+  random walk: {env: ford, interpreter: none, policy: random_walk, optimizer: fixed}
 """
 
 
@@ -56,8 +50,7 @@ def test_broken_sentences_of_several_seeds():
 
 def test_the_page_shows_the_sentences_that_were_broken_and_escapes_them(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    text = REGISTRY.replace("interpreter: oracle", "interpreter: none")
-    Path("registry.yaml").write_text(text)
+    Path("registry.yaml").write_text(REGISTRY)
     assert main(["registry.yaml", "--workers", "1"]) == OK
     for file in sorted(Path("runs/cells").glob("*/result.json"), key=lambda file: "random_walk" not in str(file)):
         result = json.loads(file.read_text())
@@ -71,7 +64,5 @@ def test_the_page_shows_the_sentences_that_were_broken_and_escapes_them(tmp_path
     assert "Sentences broken most" in page
     assert '<td class="prose">&lt;i&gt;Stay&lt;/i&gt; out' in page and "no &lt;/td&gt; water" in page
     rows = list(csv.DictReader(io.StringIO(Path("runs/page/broken.csv").read_text())))
-    assert {row["system"] for row in rows} == {"heed & co", "inputs/heed & co", "inputs/no mask"}, (
-        "a walk reads nothing"
-    )
-    assert max(sum(row["system"] == name for row in rows) for name in {row["system"] for row in rows}) <= 5
+    assert {row["system"] for row in rows} == {"heed & co"}, "a walk reads nothing"
+    assert len(rows) <= 5
