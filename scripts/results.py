@@ -26,8 +26,8 @@ from framework.stats import mean_interval
 Rows = list[dict[str, Any]]
 KEY = ("system", "evaluation", "seed")
 LEFT_OUT = {"folder", "interpreter", "policy", "optimizer", "env", "seconds"}
-TRAINING = "training"
-"""What records call the evaluation with the training reward."""
+TRAINING, SAME_REWARD = "training", "same reward"
+"""What records call the evaluation with the training reward, and what the paper calls it."""
 
 
 def read(file: Path) -> Rows:
@@ -44,7 +44,7 @@ def keep(runs: Path, file: Path) -> None:
         folder = Path(record["folder"])
         about = json.loads((folder / "run.json").read_text(encoding="utf-8"))["provenance"]
         row = {name: value for name, value in record.items() if name not in LEFT_OUT}
-        row["evaluation"] = "same reward" if row["evaluation"] == TRAINING else row["evaluation"]
+        row["evaluation"] = SAME_REWARD if row["evaluation"] == TRAINING else row["evaluation"]
         kept[_key(row)] = row | {"commit": str(about.get("commit"))[:7]} | _by_budget(folder, record["evaluation"])
     rows = [kept[key] for key in sorted(kept)]
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -79,13 +79,24 @@ def _by_budget(folder: Path, evaluation: str) -> dict[str, float]:
 
 
 def grouped(rows: Rows, evaluation: str) -> dict[tuple[str, str], Rows]:
-    """(kind, system) -> its seeds, kind by kind in the order of the file's systems."""
+    """(kind, system) -> its seeds, kind by kind."""
     found: dict[tuple[str, str], Rows] = defaultdict(list)
     for row in rows:
         if row["evaluation"] == evaluation:
             system, _, kind = row["system"].partition(" on ")
             found[kind, system].append(row)
-    return dict(sorted(found.items()))
+    return dict(sorted(found.items(), key=lambda item: (item[0][0], _rank(item[0][1]))))
+
+
+def _rank(system: str) -> tuple[bool, str]:
+    """POLCO first."""
+    return "polco" not in system, system
+
+
+def evaluations(rows: Rows) -> list[str]:
+    """The training reward first, then as they come."""
+    names = dict.fromkeys(row["evaluation"] for row in rows)
+    return sorted(names, key=lambda name: name != SAME_REWARD)
 
 
 def values(rows: Rows, name: str) -> np.ndarray:
@@ -96,7 +107,7 @@ def values(rows: Rows, name: str) -> np.ndarray:
 def table(file: Path) -> None:
     """Means and Student's 95 % intervals over seeds; with one seed its interval over episodes, in round brackets."""
     rows = read(file)
-    for evaluation in dict.fromkeys(row["evaluation"] for row in rows):
+    for evaluation in evaluations(rows):
         columns = [
             "reward",
             "of ceiling",
@@ -132,7 +143,7 @@ def _print_by_budget(rows: Rows) -> None:
     if not some:
         return
     print(f"\n| Delta_C by h_C | {' | '.join(name[11:] for name in budgets)} | seeds |\n|{'---|' * (len(budgets) + 2)}")
-    for evaluation in dict.fromkeys(row["evaluation"] for row in some):
+    for evaluation in evaluations(some):
         for (kind, system), seeds in grouped(some, evaluation).items():
             cells = [_mean(seeds, name, 3) for name in budgets]
             print(f"| {evaluation}: {system}, {kind} | {' | '.join(cells)} | {len(seeds)} |")
@@ -164,14 +175,14 @@ def draw(file: Path, evaluation: str, picture: Path) -> None:
     """Reward and violations of each system, a group of bars for each kind; whiskers from lowest to highest seed."""
     found = grouped(read(file), evaluation)
     kinds = list(dict.fromkeys(kind for kind, _ in found))
-    systems = sorted({system for _, system in found}, key=lambda name: ("polco" not in name, name))
+    systems = sorted({system for _, system in found}, key=_rank)
     figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
     for axis, what, colours in zip(axes, ("reward", "violation"), (GREENS, BLUES), strict=True):
         for place, system in enumerate(systems):
             there = [(i, values(found[kind, system], what)) for i, kind in enumerate(kinds) if (kind, system) in found]
             wide = 0.8 / len(systems)
             at = [i + (place - (len(systems) - 1) / 2) * wide for i, _ in there]
-            shade = colours(0.3 + 0.6 * (place + 1) / len(systems))
+            shade = colours(0.9 - 0.6 * place / len(systems))
             axis.bar(at, [v.mean() for _, v in there], wide, color=shade, edgecolor="white", label=system,
                      hatch=PATTERNS[place % len(PATTERNS)])  # fmt: skip
             axis.vlines(at, [v.min() for _, v in there], [v.max() for _, v in there], color="black", linewidth=1)
