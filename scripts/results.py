@@ -2,7 +2,8 @@
 
     python scripts/results.py keep runs docs/data/systems.csv              # add what is finished in a runs folder
     python scripts/results.py table docs/data/systems.csv                  # Markdown, one table for each evaluation
-    python scripts/results.py draw docs/data/systems.csv transfer docs/img/transfer.png
+    python scripts/results.py draw docs/data/systems.csv transfer docs/img/transfer.png     # bars, as in the paper
+    python scripts/results.py trade docs/data/systems.csv transfer docs/img/trade.png       # reward against violations
 
 A long study is run in parts, on one machine or another: its runs are too large for the repository, its results are not.
 """
@@ -26,6 +27,9 @@ from framework.stats import mean_interval
 Rows = list[dict[str, Any]]
 KEY = ("system", "evaluation", "seed")
 LEFT_OUT = {"folder", "interpreter", "policy", "optimizer", "env", "seconds"}
+MARKERS = "os^Dvx"
+LOOSE = ("cf with pcpo",)
+"""Systems that are shown with another setting, too."""
 TRAINING, SAME_REWARD = "training", "same reward"
 """What records call the evaluation with the training reward, and what the paper calls it."""
 
@@ -197,6 +201,39 @@ def draw(file: Path, evaluation: str, picture: Path) -> None:
     figure.savefig(picture, dpi=160)
 
 
+def trade(file: Path, evaluation: str, picture: Path, also: Path | None) -> None:
+    """Reward against violations, a panel for each kind: up and to the left is better. Each seed is a point."""
+    shown = grouped(read(file), evaluation)
+    sources = {"": shown} | ({f", {also.stem.rpartition('-')[2]}": grouped(read(also), evaluation)} if also else {})
+    kinds = list(dict.fromkeys(kind for kind, _ in shown))
+    systems = sorted({system for _, system in shown}, key=_rank)
+    figure, axes = plt.subplots(
+        1, len(kinds), figsize=(3.6 * len(kinds), 3.8), layout="constrained", sharex=True, sharey=True
+    )
+    for axis, kind in zip(np.atleast_1d(axes), kinds, strict=True):
+        lawful = [
+            values(seeds, "reward") / values(seeds, "ceiling_share") for (k, _), seeds in shown.items() if k == kind
+        ]
+        best = float(np.nanmedian(np.concatenate(lawful)))
+        axis.axhline(best, color="gray", linestyle="--", linewidth=0.8, label="most that is lawful")
+        for remark, found in sources.items():
+            for place, system in enumerate(systems):
+                seeds = found.get((kind, system), [])
+                if not remark or system in LOOSE:
+                    axis.scatter(
+                        values(seeds, "violation"), values(seeds, "reward"), s=45, marker=MARKERS[place], alpha=0.8,
+                        facecolor="none" if remark else f"C{place}", edgecolor=f"C{place}", label=system + remark,
+                    )  # fmt: skip
+        axis.set_xscale("symlog", linthresh=0.1)
+        axis.set_title(kind)
+        axis.set_xlabel(r"violations $\Delta_C$ of an episode")
+    np.atleast_1d(axes)[0].set_ylabel("reward $J_R$")
+    axis.set_xlim(0, 2 * axis.get_xlim()[1])  # shared: the last one speaks for all
+    handles, labels = axis.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
+    figure.savefig(picture, dpi=160)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="verb", required=True)
@@ -209,13 +246,20 @@ def main() -> None:
     one.add_argument("csv", type=Path)
     one.add_argument("evaluation")
     one.add_argument("picture", type=Path)
+    one = verbs.add_parser("trade")
+    one.add_argument("csv", type=Path)
+    one.add_argument("evaluation")
+    one.add_argument("picture", type=Path)
+    one.add_argument("--also", type=Path, help="results of another setting of the systems in LOOSE")
     said = parser.parse_args()
     if said.verb == "keep":
         keep(said.runs, said.csv)
     elif said.verb == "table":
         table(said.csv)
-    else:
+    elif said.verb == "draw":
         draw(said.csv, said.evaluation, said.picture)
+    else:
+        trade(said.csv, said.evaluation, said.picture, said.also)
 
 
 if __name__ == "__main__":

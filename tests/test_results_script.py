@@ -63,4 +63,6 @@ def test_parts_of_a_study_add_up(tmp_path, monkeypatch, capsys):
     assert reward.startswith(f"{mean:.2f} [") and seeds == "2", "Student's interval over seeds, in square ones"
 
     script("draw", "kept.csv", "shorter", "bars.png")
-    assert Path("bars.png").stat().st_size > 5_000
+    script("trade", "kept.csv", "shorter", "points.png", "--also", "kept.csv")
+    for picture in ("bars.png", "points.png"):
+        assert Path(picture).stat().st_size > 5_000
