@@ -1,4 +1,4 @@
-"""The figures of a report: bars by budget, learning curves, what an ablation changes. PNG and SVG.
+"""The figures of a report: bars by budget, reward against violations, learning curves, ablations. PNG and SVG.
 
 Reward is green and violations are blue, as in the paper; systems differ in lightness and in pattern, so that they can
 be told apart without seeing colour.
@@ -7,7 +7,7 @@ be told apart without seeing colour.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,9 @@ LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000
 """Okabe and Ito's colours, which most colour-blind people can tell apart."""
 STYLES = ("-", "--", "-.", ":")
 PATTERNS = ("", "///", "...", "xxx", "\\\\\\", "+++", "ooo", "---")
+MARKERS = "os^Dvp*X"
+Points = Mapping[str, tuple[Array, Array]]
+"""System -> violations and reward, an entry for each seed."""
 SMOOTH = 5
 """Updates that a learning curve is averaged over."""
 
@@ -103,6 +106,51 @@ def _draw_bars(
     means = np.nanmean(values, axis=0)
     axis.bar(places, means, wide, color=shade, edgecolor="white", hatch=pattern, label=_system(system.cell))
     axis.vlines(places, np.nanmin(values, axis=0), np.nanmax(values, axis=0), color="black", linewidth=1)
+
+
+def trade(scores: Sequence[Scores]) -> Figure | None:
+    """What each system pays for its reward: a point for each seed, a panel for each kind of constraint."""
+    found = [s for s in scores if s.cell.group == "experiments"]
+    kinds = sorted({task[0] for s in found for task in s.tasks})
+    panels, lawful = dict[str, Points](), dict[str, float]()
+    for kind in kinds:
+        of_kind = ((s, [i for i, task in enumerate(s.tasks) if task[0] == kind]) for s in found)
+        met = [(s, columns) for s, columns in of_kind if columns]
+        panels[kind] = {
+            _system(s.cell): (np.nanmean(s.violation[:, columns], 1), np.nanmean(s.reward[:, columns], 1))
+            for s, columns in met
+        }
+        lawful[kind] = ceiling(*(np.concatenate([s.summary(n) for s, _ in met]) for n in ("reward", "ceiling_share")))
+    return points(panels, lawful) if len({name for panel in panels.values() for name in panel}) > 1 else None
+
+
+def ceiling(reward: Array, share: Array) -> float:
+    """What the share is a share of; NaN where no planner knows."""
+    known = np.isfinite(share) & (np.abs(share) > 0.01)
+    return float(np.median(reward[known] / share[known])) if known.any() else np.nan
+
+
+def points(panels: Mapping[str, Points], lawful: Mapping[str, float]) -> Figure:
+    """Up and to the left is better. ``lawful``: the most reward that can be had without a violation, or NaN."""
+    names = list(dict.fromkeys(name for panel in panels.values() for name in panel))
+    wide = max(5.0, 1 + 3 * len(panels))
+    figure, axes = plt.subplots(1, len(panels), figsize=(wide, 3.6), squeeze=False, sharex=True, sharey=True)
+    for axis, (kind, panel) in zip(axes[0], panels.items(), strict=True):
+        if not np.isnan(lawful[kind]):
+            axis.axhline(lawful[kind], color="grey", linestyle="--", linewidth=0.8, label="most that is lawful")
+        for name, (violation, reward) in panel.items():
+            look = names.index(name)
+            colour, marker = LINES[look % len(LINES)], MARKERS[look % len(MARKERS)]
+            axis.scatter(violation, reward, s=40, color=colour, marker=marker, alpha=0.7, label=name)
+        axis.set_title(kind)
+        axis.set_xlabel(r"violations $\Delta_C$ of an episode")
+    axes[0][0].set_ylabel("reward $J_R$")
+    most = max(float(np.nanmax(violation)) for panel in panels.values() for violation, _ in panel.values())
+    axes[0][0].set_xscale("symlog", linthresh=0.1)
+    axes[0][0].set_xlim(-0.005, max(0.1, 2 * most))
+    named = {label: handle for axis in axes[0] for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    _legend(figure, list(named), list(named.values()))
+    return figure
 
 
 def curves(study: Study, runs: Path) -> Figure | None:

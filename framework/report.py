@@ -131,7 +131,10 @@ def _acting(
     parts = [page.Part.of(exam or "The training reward", main)]
     parts += _comparisons(found, where, name, output, console)
     parts += _ablations(found, where, name, output, console)
-    plots = {f"bars{name}": (f"By budget{where}", figures.bars(found))}
+    plots = {
+        f"bars{name}": (f"By budget{where}", figures.bars(found)),
+        f"trade{name}": (f"Reward against violations{where}", figures.trade(found)),
+    }
     if exam is None:
         plots["curves"] = ("While learning", figures.curves(study, runs))
     for file, (heading, figure) in plots.items():

@@ -20,14 +20,13 @@ from typing import Any
 import numpy as np
 from matplotlib import pyplot as plt
 
-from framework import checkpoint, results
+from framework import checkpoint, figures, results
 from framework.figures import BLUES, GREENS, PATTERNS
 from framework.stats import mean_interval
 
 Rows = list[dict[str, Any]]
 KEY = ("system", "evaluation", "seed")
 LEFT_OUT = {"folder", "interpreter", "policy", "optimizer", "env", "seconds"}
-MARKERS = "os^Dvx"
 LOOSE = ("cf with pcpo",)
 """Systems that are shown with another setting, too."""
 TRAINING, SAME_REWARD = "training", "same reward"
@@ -202,35 +201,20 @@ def draw(file: Path, evaluation: str, picture: Path) -> None:
 
 
 def trade(file: Path, evaluation: str, picture: Path, also: Path | None) -> None:
-    """Reward against violations, a panel for each kind: up and to the left is better. Each seed is a point."""
-    shown = grouped(read(file), evaluation)
-    sources = {"": shown} | ({f", {also.stem.rpartition('-')[2]}": grouped(read(also), evaluation)} if also else {})
-    kinds = list(dict.fromkeys(kind for kind, _ in shown))
-    systems = sorted({system for _, system in shown}, key=_rank)
-    figure, axes = plt.subplots(
-        1, len(kinds), figsize=(3.6 * len(kinds), 3.8), layout="constrained", sharex=True, sharey=True
-    )
-    for axis, kind in zip(np.atleast_1d(axes), kinds, strict=True):
-        lawful = [
-            values(seeds, "reward") / values(seeds, "ceiling_share") for (k, _), seeds in shown.items() if k == kind
-        ]
-        best = float(np.nanmedian(np.concatenate(lawful)))
-        axis.axhline(best, color="gray", linestyle="--", linewidth=0.8, label="most that is lawful")
-        for remark, found in sources.items():
-            for place, system in enumerate(systems):
-                seeds = found.get((kind, system), [])
-                if not remark or system in LOOSE:
-                    axis.scatter(
-                        values(seeds, "violation"), values(seeds, "reward"), s=45, marker=MARKERS[place], alpha=0.8,
-                        facecolor="none" if remark else f"C{place}", edgecolor=f"C{place}", label=system + remark,
-                    )  # fmt: skip
-        axis.set_xscale("symlog", linthresh=0.1)
-        axis.set_title(kind)
-        axis.set_xlabel(r"violations $\Delta_C$ of an episode")
-    np.atleast_1d(axes)[0].set_ylabel("reward $J_R$")
-    axis.set_xlim(0, 2 * axis.get_xlim()[1])  # shared: the last one speaks for all
-    handles, labels = axis.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
+    """Reward against violations, a panel for each kind."""
+    shown, panels, lawful = grouped(read(file), evaluation), defaultdict[str, Any](dict), {}
+    for (kind, system), seeds in shown.items():
+        panels[kind][system] = (values(seeds, "violation"), values(seeds, "reward"))
+        here = [row for (k, _), rows in shown.items() if k == kind for row in rows]
+        lawful[kind] = figures.ceiling(values(here, "reward"), values(here, "ceiling_share"))
+    for (kind, system), seeds in (grouped(read(also), evaluation) if also else {}).items():
+        if system in LOOSE and kind in panels:
+            panels[kind][f"{system}, {also.stem.rpartition('-')[2]}"] = (
+                values(seeds, "violation"),
+                values(seeds, "reward"),
+            )
+    figure = figures.points(panels, lawful)
+    figure.set_layout_engine("constrained")
     figure.savefig(picture, dpi=160)
 
 

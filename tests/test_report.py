@@ -10,6 +10,7 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -113,7 +114,7 @@ def test_a_study_leaves_tables_figures_and_a_page(tmp_path, monkeypatch, capsys)
     tables = ("acting", "against", "by-budget-violation", "by-budget-reward", "deltas")
     assert names == {"report.html", ".report.json"} | {
         f"{table}.{kind}" for table in tables for kind in ("csv", "tex")
-    } | {f"{figure}.{kind}" for figure in ("bars", "curves", "deltas") for kind in ("png", "svg")}
+    } | {f"{figure}.{kind}" for figure in ("bars", "trade", "curves", "deltas") for kind in ("png", "svg")}
     page = (folder / "report.html").read_text()
     reader = Reader()
     reader.feed(page)
@@ -122,7 +123,7 @@ def test_a_study_leaves_tables_figures_and_a_page(tmp_path, monkeypatch, capsys)
     assert "A <b>title</b>" in text, "shown as it was written, not as markup"
     assert "random <walk>" in text
     assert not re.search(r"(?:src|href)=[\"']https?:", page), "opens without a network"
-    assert page.count("<svg") == 3
+    assert page.count("<svg") == 4
     rows = list(csv.DictReader((folder / "acting.csv").read_text().splitlines()))
     assert len(rows) == 4
     check_scores_by_budget(load(Path("registry.yaml")))
@@ -246,6 +247,27 @@ def test_a_legend_of_long_names_stays_within_the_figure():
     figure.canvas.draw()
     assert figure.legends[0].get_window_extent().width <= figure.bbox.width
     plt.close(figure)
+
+
+def test_reward_is_shown_against_violations_with_what_is_lawful():
+    """Two seeds, two budgets of one kind: a point is a seed's mean over budgets; 3.2 is 80 % of 4."""
+
+    def system(name, reward, violation, share, group="experiments"):
+        cell = SimpleNamespace(name=name, group=group)
+        seeds = [{"summary": {"reward": 3.2, "ceiling_share": share}} for _ in range(2)]
+        table = [np.array([[v, v + 1]] * 2, float) for v in (reward, violation)]
+        return outcomes.Scores(cell, (("budgetary", 0), ("budgetary", 5)), *table, (0, 1), tuple(seeds))
+
+    one, two = system("polco on lava", 2, 0, 0.8), system("walk", 1, 7, None)
+    figure = figures.trade([one, two, system("without", 9, 9, None, "inputs")])
+    (axis,) = figure.axes
+    found = {dots.get_label(): dots.get_offsets().tolist() for dots in axis.collections}
+    assert found == {"polco": [[0.5, 2.5]] * 2, "walk": [[7.5, 1.5]] * 2}
+    (line,) = axis.lines
+    assert list(line.get_ydata()) == pytest.approx([4, 4])
+    assert axis.get_xlim()[0] < 0 and axis.get_xlim()[1] > 7.5, "nobody is cut off"
+    plt.close(figure)
+    assert not figures.trade([one]), "one system alone has nobody to stand beside"
 
 
 def test_a_report_of_what_is_there_runs_nothing(tmp_path, monkeypatch, capsys):
