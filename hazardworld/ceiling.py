@@ -62,7 +62,7 @@ def _best_reward(
 
 
 @njit(cache=True)
-def _after_entering(counter, x, y, terrain, closed, first, met, sizes):  # type: ignore[no-untyped-def]
+def after_entering(counter, x, y, terrain, closed, first, met, sizes):  # type: ignore[no-untyped-def]
     """The constraints' states after entering (x, y), packed as ``counter`` was; -1 if that would be a violation."""
     new, place = 0, 1
     for k in range(len(sizes)):
@@ -137,7 +137,7 @@ def _moves(state, world, directions, counters, states, items):  # type: ignore[n
             if takes:
                 new_taken = taken | 1 << item
             if enters:
-                new_counter = _after_entering(counter, x, y, terrain, closed, first, met, sizes)
+                new_counter = after_entering(counter, x, y, terrain, closed, first, met, sizes)
                 if new_counter < 0:
                     continue
                 new_cell = y * size + x

@@ -12,6 +12,7 @@ step at all.
 
 from __future__ import annotations
 
+import argparse
 import heapq
 import math
 from collections.abc import Iterable
@@ -21,7 +22,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hazardworld.ceiling import _after_entering
+from hazardworld.ceiling import after_entering
 from hazardworld.constraint import ALL_CLASSES, ENTITIES, KINDS, WALL, active
 from hazardworld.kernels import VIEW
 from hazardworld.maps import MapSet, Recipe
@@ -189,7 +190,7 @@ def _plan(x, y, state, world):  # type: ignore[no-untyped-def]
             for item in range(3):
                 if worth[item] < 0 and points[item + 1, 0] == nx and points[item + 1, 1] == ny:
                     shunned = True
-            after = _after_entering(counter, nx, ny, terrain, known, firsts, mets, sizes)
+            after = after_entering(counter, nx, ny, terrain, known, firsts, mets, sizes)
             if shunned or after < 0:
                 continue
             risk = _unforeseen(nx, ny, cx, cy, distance, seen)
@@ -204,7 +205,9 @@ def _plan(x, y, state, world):  # type: ignore[no-untyped-def]
 
 def main() -> None:
     """What is left to violate, kind by kind, on the maps of the evaluation."""
-    print("| evaluation maps | caution | reward | Delta_C | violating | steps |\n|---|---|---|---|---|---|")
+    about = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    about.parse_args()
+    print("| kind, reward | caution | reward | Delta_C | violating | steps |\n|---|---|---|---|---|---|")
     for reward, worths in REWARDS.items():
         for kind in KINDS:
             maps = Recipe(kind=kind, split="eval").generate()
@@ -213,7 +216,7 @@ def main() -> None:
                 walks = explore(maps, range(len(maps)), worths, caution=caution)
                 violation = np.maximum(0, walks.cost - budget)
                 print(
-                    f"| {kind}, {reward} | {caution:g} | {walks.reward.mean():.2f} | {violation.mean():.3f} "
+                    f"| {kind}, {reward} reward | {caution:g} | {walks.reward.mean():.2f} | {violation.mean():.3f} "
                     f"| {np.mean(violation > 0):.1%} | {walks.steps.mean():.0f} |",
                     flush=True,
                 )

@@ -2,7 +2,7 @@
 
     x = a H^-1 g - max(0, (a r + c) / s) H^-1 b,   a = sqrt(2 delta / q)        (KL projection; L2 likewise)
 
-The projection leaves the trust region in about a quarter of random problems, always while the constraint is far from
+The projection leaves the trust region in more than a third of random problems, always while the constraint is far from
 met. In the metric of the KL divergence the nearest point within the region has a closed form, and is taken
 (``pcpo_within``); the L2 projection is scaled back to the region's rim. Then the step is shrunk until KL <= delta.
 While the constraint is met, reward must not fall and cost must stay within its slack; while it is broken, cost must not
