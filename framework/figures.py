@@ -111,23 +111,29 @@ def _draw_bars(
 def trade(scores: Sequence[Scores]) -> Figure | None:
     """What each system pays for its reward: a point for each seed, a panel for each kind of constraint."""
     found = [s for s in scores if s.cell.group == "experiments"]
-    kinds = sorted({task[0] for s in found for task in s.tasks})
+    kinds = sorted({kind for s in found for kind in s.kinds})
+    met = {kind: [s for s in found if kind in s.kinds] for kind in kinds}
     panels, lawful = dict[str, Points](), dict[str, float]()
-    for kind in kinds:
-        of_kind = ((s, [i for i, task in enumerate(s.tasks) if task[0] == kind]) for s in found)
-        met = [(s, columns) for s, columns in of_kind if columns]
-        panels[kind] = {
-            _system(s.cell): (np.nanmean(s.violation[:, columns], 1), np.nanmean(s.reward[:, columns], 1))
-            for s, columns in met
-        }
-        lawful[kind] = ceiling(*(np.concatenate([s.summary(n) for s, _ in met]) for n in ("reward", "ceiling_share")))
-    return points(panels, lawful) if len({name for panel in panels.values() for name in panel}) > 1 else None
+    for kind, those in met.items():
+        systems = [_system(s.cell) for s in those]
+        names = systems if len(set(systems)) == len(those) else [s.cell.name for s in those]
+        values = ((s.of_kind(kind, "violation"), s.of_kind(kind, "reward")) for s in those)
+        panels[kind] = dict(zip(names, values, strict=True))
+        # The share is of all of a cell's episodes, so where they are of several kinds it says nothing about one.
+        one_kind = all(len(s.kinds) == 1 for s in those)
+        known = (np.concatenate([s.summary(name) for s in those]) for name in ("reward", "ceiling_share"))
+        lawful[kind] = ceiling(*known) if one_kind else np.nan
+    return points(panels, lawful) if any(len(panel) > 1 for panel in panels.values()) else None
 
 
 def ceiling(reward: Array, share: Array) -> float:
-    """What the share is a share of; NaN where no planner knows."""
+    """What the share is a share of; NaN where no planner knows, or where it is not the same for all."""
     known = np.isfinite(share) & (np.abs(share) > 0.01)
-    return float(np.median(reward[known] / share[known])) if known.any() else np.nan
+    if not known.any():
+        return np.nan
+    found = reward[known] / share[known]
+    middle = float(np.median(found))
+    return middle if np.allclose(found, middle, rtol=0.01) else np.nan
 
 
 def points(panels: Mapping[str, Points], lawful: Mapping[str, float]) -> Figure:
@@ -140,14 +146,14 @@ def points(panels: Mapping[str, Points], lawful: Mapping[str, float]) -> Figure:
             axis.axhline(lawful[kind], color="grey", linestyle="--", linewidth=0.8, label="most that is lawful")
         for name, (violation, reward) in panel.items():
             look = names.index(name)
-            colour, marker = LINES[look % len(LINES)], MARKERS[look % len(MARKERS)]
+            colour, marker = LINES[look % len(LINES)], MARKERS[(look + look // len(LINES)) % len(MARKERS)]
             axis.scatter(violation, reward, s=40, color=colour, marker=marker, alpha=0.7, label=name)
         axis.set_title(kind)
         axis.set_xlabel(r"violations $\Delta_C$ of an episode")
     axes[0][0].set_ylabel("reward $J_R$")
-    most = max(float(np.nanmax(violation)) for panel in panels.values() for violation, _ in panel.values())
+    known = [v for panel in panels.values() for violation, _ in panel.values() for v in violation if np.isfinite(v)]
     axes[0][0].set_xscale("symlog", linthresh=0.1)
-    axes[0][0].set_xlim(-0.005, max(0.1, 2 * most))
+    axes[0][0].set_xlim(-0.005, max(0.1, 2 * max(known, default=0.0)))
     named = {label: handle for axis in axes[0] for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     _legend(figure, list(named), list(named.values()))
     return figure

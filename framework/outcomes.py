@@ -36,10 +36,23 @@ class Scores:
     seeds: tuple[int, ...]
     results: tuple[dict[str, Any], ...]
     """What result.json holds, seed by seed."""
+    episodes: Array  # [seeds, tasks] how many; 0 where a task did not come up
 
     def summary(self, name: str) -> Array:
         """[seeds] one entry of the summaries; NaN where it was not measured."""
         return np.array([number(result["summary"].get(name)) for result in self.results])
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(kind for kind, _ in self.tasks))
+
+    def of_kind(self, kind: str, what: str) -> Array:
+        """[seeds] mean ``reward`` or ``violation`` over all episodes with this kind of constraint; NaN if none."""
+        columns = [i for i, task in enumerate(self.tasks) if task[0] == kind]
+        episodes, values = self.episodes[:, columns], getattr(self, what)[:, columns]
+        total = episodes.sum(1)
+        mean = np.where(episodes > 0, values * episodes, 0).sum(1) / np.maximum(total, 1)
+        return cast(Array, np.where(total > 0, mean, np.nan))
 
 
 def number(value: float | None) -> float:
@@ -113,15 +126,15 @@ def scores(study: Study, runs: Path, exam: str | None = None) -> list[Scores]:
         whole = [(seed, result, table) for seed, result, table in read if result and table]
         tasks = tuple(sorted({task for _, _, table in whole for task in table}))
         if whole:
-            missing = (np.nan, np.nan)
+            missing = (np.nan, np.nan, 0)
             values = np.array([[table.get(task, missing) for task in tasks] for _, _, table in whole])
             seeds, results = tuple(seed for seed, _, _ in whole), tuple(result for _, result, _ in whole)
-            found.append(Scores(cell, tasks, values[..., 0], values[..., 1], seeds, results))
+            found.append(Scores(cell, tasks, values[..., 0], values[..., 1], seeds, results, values[..., 2]))
     return found
 
 
-def _by_task(folder: Path, kinds: tuple[str, ...]) -> dict[Task, tuple[float, float]] | None:
-    """Task -> mean reward and mean violation of an evaluation's episodes; None if there is none that can be read."""
+def _by_task(folder: Path, kinds: tuple[str, ...]) -> dict[Task, tuple[float, float, int]] | None:
+    """Task -> mean reward, mean violation and number of an evaluation's episodes; None if there is none to be read."""
     try:
         tensors, _ = checkpoint.load(folder / "evaluation.safetensors")
     except UserError:
@@ -133,7 +146,10 @@ def _by_task(folder: Path, kinds: tuple[str, ...]) -> dict[Task, tuple[float, fl
     names = np.where(several, "several", np.array(kinds)[kind[:, 0]])
     pairs = sorted(set(zip(names.tolist(), budget.tolist(), strict=True)))
     chosen = {task: (names == task[0]) & (budget == task[1]) for task in pairs}
-    return {task: (float(reward[rows].mean()), float(violation[rows].mean())) for task, rows in chosen.items()}
+    return {
+        task: (float(reward[rows].mean()), float(violation[rows].mean()), int(rows.sum()))
+        for task, rows in chosen.items()
+    }
 
 
 def history(folder: Path) -> dict[str, Array]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import heapq
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from hazardworld.kernels import VIEW
 from hazardworld.maps import MapSet, Recipe
 from hazardworld.rewards import REWARDS
 
-RIM = VIEW // 2
+REACH = VIEW // 2
 """How far ``compass`` shows, in each direction."""
 
 STAY = -1
@@ -90,7 +90,12 @@ def _episode(terrain, points, rule, worth, caution, actions):  # type: ignore[no
     x, y = points[0]
     state, spent, holds, reward, cost = 0, 0, rule[5] == 1, 0.0, 0
     for t in range(len(actions)):
-        top, left, bottom, right = max(0, y - RIM), max(0, x - RIM), min(size, y + RIM + 1), min(size, x + RIM + 1)
+        top, left, bottom, right = (
+            max(0, y - REACH),
+            max(0, x - REACH),
+            min(size, y + REACH + 1),
+            min(size, x + REACH + 1),
+        )
         seen[top:bottom, left:right] = True
         _mark(terrain, entity, distance, top, left, bottom, right, known)
         if not wanted.any():
@@ -146,7 +151,7 @@ def _unforeseen(x, y, from_x, from_y, distance, seen):  # type: ignore[no-untype
     for a in range(max(1, y - distance), min(size - 1, y + distance + 1)):
         rest = distance - abs(a - y)
         for b in range(max(1, x - rest), min(size - 1, x + rest + 1)):
-            if not seen[a, b] and (abs(a - from_y) > RIM or abs(b - from_x) > RIM):
+            if not seen[a, b] and (abs(a - from_y) > REACH or abs(b - from_x) > REACH):
                 count += 1
     return count
 
@@ -154,7 +159,9 @@ def _unforeseen(x, y, from_x, from_y, distance, seen):  # type: ignore[no-untype
 @njit(cache=True)
 def _shows_something(x, y, seen):  # type: ignore[no-untyped-def]
     size = seen.shape[0]
-    return not seen[max(1, y - RIM) : min(size - 1, y + RIM + 1), max(1, x - RIM) : min(size - 1, x + RIM + 1)].all()
+    return not seen[
+        max(1, y - REACH) : min(size - 1, y + REACH + 1), max(1, x - REACH) : min(size - 1, x + REACH + 1)
+    ].all()
 
 
 @njit(cache=True)
@@ -203,14 +210,17 @@ def _plan(x, y, state, world):  # type: ignore[no-untyped-def]
     return new
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     """What is left to violate, kind by kind, on the maps of the evaluation."""
     about = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    about.parse_args()
+    about.add_argument("--maps", type=int, help="how many of the maps of the evaluation; all, if it is not given")
+    count = about.parse_args(words).maps
+    if count is not None and count < 1:
+        about.error(f"--maps must be at least 1, not {count}")
     print("| kind, reward | caution | reward | Delta_C | violating | steps |\n|---|---|---|---|---|---|")
     for reward, worths in REWARDS.items():
         for kind in KINDS:
-            maps = Recipe(kind=kind, split="eval").generate()
+            maps = Recipe(kind=kind, split="eval").generate(count and range(count))
             budget = np.array([ALL_CLASSES[class_id].threshold for class_id in maps.classes[:, 0]])
             for caution in (0.0, 1.0, math.inf) if kind == "relational" else (0.0,):
                 walks = explore(maps, range(len(maps)), worths, caution=caution)

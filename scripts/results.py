@@ -21,7 +21,9 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from framework import checkpoint, figures, results
+from framework.errors import UserError, did_you_mean
 from framework.figures import BLUES, GREENS, PATTERNS
+from framework.stages import read_result
 from framework.stats import mean_interval
 
 Rows = list[dict[str, Any]]
@@ -43,13 +45,17 @@ def read(file: Path) -> Rows:
 def keep(runs: Path, file: Path) -> None:
     """Add a row for each finished evaluation, in place of one of the same system and seed; nothing else is lost."""
     kept = {_key(row): row for row in read(file)}
+    of: dict[tuple[str, ...], Path] = {}
     for record in results(runs):
         folder = Path(record["folder"])
         about = json.loads((folder / "run.json").read_text(encoding="utf-8"))["provenance"]
         row = {name: value for name, value in record.items() if name not in LEFT_OUT}
         row["evaluation"] = SAME_REWARD if row["evaluation"] == TRAINING else row["evaluation"]
+        if of.setdefault(_key(row), folder) != folder:
+            which = " and ".join(sorted(str(f) for f in (folder, of[_key(row)])))
+            raise UserError(f"{', '.join(_key(row))}: two runs of the same name, {which}; take away one of them")
         kept[_key(row)] = row | {"commit": str(about.get("commit"))[:7]} | _by_budget(folder, record["evaluation"])
-    rows = [kept[key] for key in sorted(kept)]
+    rows = [kept[key] for key in sorted(kept, key=lambda key: (*key[:2], int(key[2])))]
     names = list(dict.fromkeys(name for row in rows for name in row))
     with file.open("w", newline="", encoding="utf-8") as lines:
         writer = csv.DictWriter(lines, names, lineterminator="\n")
@@ -68,11 +74,11 @@ def _rounded(value: Any) -> Any:
 def _by_budget(folder: Path, evaluation: str) -> dict[str, float]:
     """Delta_C for each true h_C, where budgets differ."""
     places = [folder] if evaluation == TRAINING else sorted((folder / "evaluations").glob("*"))
+    finished = ((place, read_result(place)) for place in places)  # a further one may be going on
     named = [
         place
-        for place in places
-        if evaluation == TRAINING
-        or json.loads((place / "result.json").read_text(encoding="utf-8"))["evaluation"]["name"] == evaluation
+        for place, result in finished
+        if result and result.get("evaluation", {}).get("name", TRAINING) == evaluation
     ]
     tensors, _ = checkpoint.load(named[0] / "evaluation.safetensors")
     violation = (tensors["cost"] - tensors["threshold"]).clamp(min=0).sum(-1)
@@ -236,14 +242,29 @@ def main() -> None:
     one.add_argument("picture", type=Path)
     one.add_argument("--also", type=Path, help="results of another setting of the systems in LOOSE")
     said = parser.parse_args()
-    if said.verb == "keep":
-        keep(said.runs, said.csv)
-    elif said.verb == "table":
-        table(said.csv)
-    elif said.verb == "draw":
-        draw(said.csv, said.evaluation, said.picture)
-    else:
-        trade(said.csv, said.evaluation, said.picture, said.also)
+    try:
+        if said.verb == "keep":
+            keep(said.runs, said.csv)
+            return
+        for file in filter(None, (said.csv, getattr(said, "also", None))):
+            _check(file, getattr(said, "evaluation", None))
+        if said.verb == "table":
+            table(said.csv)
+        elif said.verb == "draw":
+            draw(said.csv, said.evaluation, said.picture)
+        else:
+            trade(said.csv, said.evaluation, said.picture, said.also)
+    except (UserError, OSError) as error:
+        parser.exit(2, f"{error}\n")
+
+
+def _check(file: Path, evaluation: str | None) -> None:
+    """Whether there is something to show."""
+    rows = read(file)
+    if not rows:
+        raise UserError(f"{file}: there are no results in it; 'keep' puts some there")
+    if evaluation and evaluation not in (known := evaluations(rows)):
+        raise UserError(f"{file}: no evaluation is called '{evaluation}'{did_you_mean(evaluation, known)}")
 
 
 if __name__ == "__main__":

@@ -22,4 +22,5 @@ def scored(name, reward, violation=None, *, group="experiments", baseline=False,
         {"summary": {"reward": float(r), "violation": float(v)}}
         for r, v in zip(np.nanmean(rewards, 1), np.nanmean(violations, 1), strict=True)
     ]
-    return Scores(cell, tasks, rewards, violations, tuple(seeds or range(len(rewards))), tuple(results))
+    episodes = np.where(np.isnan(rewards), 0, 100)
+    return Scores(cell, tasks, rewards, violations, tuple(seeds or range(len(rewards))), tuple(results), episodes)

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from plugins.policies import _lstm, _sparse
 from plugins.policies._lstm import Queue, last_states
 from plugins.policies._nets import Twin, dense
 from plugins.policies._sentence import BUCKETS, WORDS, SentenceReader
@@ -60,7 +61,17 @@ def test_who_wants_a_gradient_of_the_input_gets_one():
     torch.testing.assert_close(gradient, weight.sum(0).expand(4, 6))
 
 
-def test_networks_with_a_sparse_first_layer_are_the_same_networks():
+@pytest.fixture
+def by_hand(monkeypatch):
+    """How often our own code was in place of torch's."""
+    calls = []
+    for module, name in ((_sparse, "_by_row"), (_lstm, "_read")):
+        ours = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *a, ours=ours: calls.append(1) or ours(*a))
+    return calls
+
+
+def test_networks_with_a_sparse_first_layer_are_the_same_networks(by_hand):
     generator = torch.Generator().manual_seed(0)
     x, text = mostly_zeros(50, 30, generator), torch.randn(50, 4, generator=generator)
     for made in (lambda sparse: dense(34, (8, 8), 3, 1.0, sparse), lambda sparse: Twin(34, (8, 8), sparse)):
@@ -71,8 +82,12 @@ def test_networks_with_a_sparse_first_layer_are_the_same_networks():
         last = torch.randn(outs[0].shape, generator=generator)
         nets = zip(outs, (one, other), strict=True)
         assert_same(*(both_products(out, list(net.parameters()), last, change) for out, net in nets))
-        with torch.no_grad():  # acting, it is plain torch
+        assert by_hand, "learning, it is ours"
+        by_hand.clear()
+        with torch.no_grad():
             torch.testing.assert_close(torch.as_tensor(one(x, text)[0]), torch.as_tensor(outs[0][0]))
+        one.requires_grad_(False)(x, text)
+        assert not by_hand, "acting and exporting, it is plain torch"
 
 
 @pytest.mark.parametrize("lengths", [[1], [4, 4, 4], [3, 1, 9, 2, 9, 1, 5]])
@@ -92,14 +107,26 @@ def test_an_lstm_by_hand_is_an_lstm(lengths, size):
     assert_same(*(both_products(out, weights, last, change) for out in (found, wanted)))
 
 
-def test_a_sentence_reader_reads_alike_while_it_learns_and_while_it_acts():
+def test_a_gradient_at_weights_that_were_changed_since_is_refused():
+    lstm, queue = nn.LSTM(2, 3, batch_first=True), Queue.of(torch.tensor([2]))
+    last = last_states(lstm, torch.randn(2, 2), queue)
+    with torch.no_grad():
+        lstm.weight_hh_l0.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        last.sum().backward()
+
+
+def test_a_sentence_reader_reads_alike_while_it_learns_and_while_it_acts(by_hand):
     torch.manual_seed(0)
     reader = SentenceReader(words=4, text=5)
     words = torch.randint(1, BUCKETS, (9, WORDS, 2))
     for sentence, length in enumerate([3, WORDS, 1, 7, 7, 2, 5, 0, 11]):  # one says nothing
         words[sentence, length:] = 0
     learning = reader._read(words)
+    assert len(by_hand) == 1, "learning, it is ours"
     with torch.no_grad():
         acting = reader._read(words)
+    reader.requires_grad_(False)._read(words)
+    assert len(by_hand) == 1, "acting and exporting, it is plain torch"
     torch.testing.assert_close(learning, acting, rtol=1e-5, atol=1e-6)
     assert learning.requires_grad

@@ -30,7 +30,9 @@ def untrained(folder: Path, env: str, policy: str) -> Trained:
     return Trained(study.runs[0], study.host, system.interpreter.eval(), system.policy.requires_grad_(False).eval())
 
 
-@pytest.mark.parametrize(("env", "policy"), [("ford", "mlp"), ("hazardworld_grid", "polco_grid")])
+@pytest.mark.parametrize(
+    ("env", "policy"), [("ford", "mlp"), ("hazardworld_grid", "polco_grid"), ("hazardworld_grid", "fusion_grid")]
+)
 def test_torchscript_gives_the_same_actions(env, policy, tmp_path):
     trained, out = untrained(tmp_path, env, policy), tmp_path / "policy.ts"
     network_only = policy != "mlp"

@@ -273,7 +273,7 @@ def test_a_reader_that_rereads_says_the_same_of_a_sentence_whatever_is_read_besi
     words, more = "No lava before water.", "Water is off limits, as I said, for all of the day and the night."
     alone = often.encode([words])[0]
     before = torch.random.get_rng_state()
-    reader_module._memory.cache_clear()
+    reader_module._shared_memory.cache_clear()
     beside = often.train().eval().encode([more, words])[1]
     assert torch.equal(alone, beside)
     assert torch.equal(before, torch.random.get_rng_state()), "what comes after must not depend on what was read"
@@ -293,7 +293,7 @@ def test_what_was_reread_is_not_reread_by_who_has_learned_the_same(monkeypatch):
     same.load_state_dict(one.state_dict())
     reread, plainly = [], cls._reread
     monkeypatch.setattr(cls, "_reread", lambda self, sentence: reread.append(sentence) or plainly(self, sentence))
-    reader_module._memory.cache_clear()
+    reader_module._shared_memory.cache_clear()
     first = one.encode(["No lava.", "No water."])
     assert torch.equal(same.encode(["No water.", "No lava."]), first.flip(0))
     assert reread == ["No lava.", "No water."]

@@ -16,7 +16,7 @@ study: parts
 training: {steps: 1_200, batch: 600, rows: 25, evaluation: {episodes: 40, reading_steps: 100}}
 seeds: [0, 1]
 experiments:
-  polco on ford: {env: ford, interpreter: oracle, policy: mlp, optimizer: ppo_lagrangian}
+  cf with pcpo on ford: {env: ford, interpreter: oracle, policy: mlp, optimizer: ppo_lagrangian}
   walk on ford: {env: ford, interpreter: none, policy: random_walk, optimizer: fixed}
 evaluations:
   shorter: {env: {steps: 12}}
@@ -27,6 +27,12 @@ def script(*words: str) -> str:
     done = subprocess.run([sys.executable, str(SCRIPT), *words], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def refused(*words: str) -> str:
+    done = subprocess.run([sys.executable, str(SCRIPT), *words], capture_output=True, text=True)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    return done.stderr
 
 
 def part(seeds: str, folder: str) -> None:
@@ -44,7 +50,7 @@ def test_parts_of_a_study_add_up(tmp_path, monkeypatch, capsys):
     part("[0]", "first")
     script("keep", "first", "kept.csv")
     one = script("table", "kept.csv")
-    reward, *_, seeds = cells(one, "polco, ford")
+    reward, *_, seeds = cells(one, "cf with pcpo, ford")
     assert "(" in reward and seeds == "1", "one seed: its interval is over episodes, in round brackets"
 
     part("[1]", "second")  # on another machine, say
@@ -58,11 +64,43 @@ def test_parts_of_a_study_add_up(tmp_path, monkeypatch, capsys):
 
     found = {r["system"] + r["evaluation"] + str(r["seed"]): r["reward"] for f in ("first", "second")
              for r in framework.results(f)}  # fmt: skip
-    mean = sum(found[f"polco on fordtraining{seed}"] for seed in (0, 1)) / 2
-    reward, *_, seeds = cells(script("table", "kept.csv"), "polco, ford")
+    mean = sum(found[f"cf with pcpo on fordtraining{seed}"] for seed in (0, 1)) / 2
+    reward, *_, seeds = cells(script("table", "kept.csv"), "cf with pcpo, ford")
     assert reward.startswith(f"{mean:.2f} [") and seeds == "2", "Student's interval over seeds, in square ones"
 
     script("draw", "kept.csv", "shorter", "bars.png")
     script("trade", "kept.csv", "shorter", "points.png", "--also", "kept.csv")
     for picture in ("bars.png", "points.png"):
         assert Path(picture).stat().st_size > 5_000
+    with_one, bars = Path("points.png").read_bytes(), Path("bars.png").read_bytes()
+    script("trade", "kept.csv", "shorter", "points.png")
+    assert Path("points.png").read_bytes() != with_one, "--also adds its systems"
+
+    assert {row["violation_h1"] != "" for row in rows} == {True}, "the ford has budgets of 0, 1, ..."
+    for line, told in [
+        (("draw", "kept.csv", "shortr", "bars.png"), "no evaluation is called 'shortr'; did you mean 'shorter'?"),
+        (("draw", "absent.csv", "shorter", "bars.png"), "absent.csv: there are no results in it"),
+        (("trade", "kept.csv", "shorter", "p.png", "--also", "absent.csv"), "absent.csv: there are no results in it"),
+        (("table", "absent.csv"), "absent.csv: there are no results in it"),
+        (("draw", "kept.csv", "shorter", "absent/bars.png"), "No such file or directory: 'absent/bars.png'"),
+        (("keep", "absent", "kept.csv"), "absent: is no runs folder"),
+    ]:
+        assert told in refused(*line)
+    assert Path("bars.png").read_bytes() == bars, "and nothing is overwritten"
+
+
+def test_what_is_unfinished_is_left_out_and_what_is_twice_there_is_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("parts.yaml").write_text(REGISTRY)
+    part("[0]", "runs")
+    (folder,) = Path("runs/cells").glob("ford-none-*")
+    (folder / "evaluations" / "begun").mkdir()
+    script("keep", "runs", "kept.csv")
+    assert len(Path("kept.csv").read_text().splitlines()) == 1 + 4
+
+    kept = Path("kept.csv").read_bytes()
+    assert (
+        main(["parts.yaml", "seeds=[0]", "training.gamma=0.9", "--runs-dir", "runs", "--workers", "1", "--quiet"]) == 0
+    )
+    assert "walk on ford, same reward, 0: two runs of the same name, " in refused("keep", "runs", "kept.csv")
+    assert Path("kept.csv").read_bytes() == kept

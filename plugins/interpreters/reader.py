@@ -86,10 +86,15 @@ class Config:
 
 
 @functools.lru_cache(maxsize=4)
-def _memory(config: Config, spec: EnvSpec, learned: str) -> dict[str, Tensor]:
+def _shared_memory(config: Config, spec: EnvSpec, learned: str) -> dict[str, Tensor]:
     """What has been read, for all readers of this process that have learned the same: a thousand sentences that are
     read sixteen times take more than a minute, and each of a run's evaluations has a reader of its own."""
     return {}
+
+
+def _forget(reader: Reader, _: object) -> None:
+    """What was read before other weights were loaded."""
+    reader._memory = None
 
 
 class Reader(ConstraintInterpreter):
@@ -114,6 +119,7 @@ class Reader(ConstraintInterpreter):
         self.attention = nn.Linear(self._model.size, len(sizes))
         self.heads = nn.ModuleDict({name: nn.Linear(2 * self._model.size, size) for name, size in sizes.items()})
         self._memory: dict[str, Tensor] | None = None
+        self.register_load_state_dict_post_hook(_forget)
 
     def _tunable(self) -> dict[str, nn.Parameter]:
         if self.config.rank:
@@ -144,7 +150,7 @@ class Reader(ConstraintInterpreter):
             # Shared only by those that reread: what a sentence is read beside makes no difference to them, not even in
             # the last digit, and a run that was killed must end as one that was not.
             rereads = self.config.readings > 1
-            self._memory = _memory(self.config, self.spec, self._digest()) if rereads else {}
+            self._memory = _shared_memory(self.config, self.spec, self._digest()) if rereads else {}
         new = [s for s in dict.fromkeys(sentences) if s not in self._memory]
         for i in range(0, len(new), 64):
             part = sorted(new, key=len)[i : i + 64]

@@ -95,10 +95,12 @@ class _Read(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, queue: Queue, x: Tensor, w: Tensor, u: Tensor, b1: Tensor, b2: Tensor) -> Tensor:
         last, ctx.tape = _read(queue, x, w, u, b1 + b2)
+        ctx.save_for_backward(w, u)
         return last
 
     @staticmethod
     def backward(ctx: Any, last: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        ctx.saved_tensors  # noqa: B018  (the tape has them; this raises if they were changed in place since)
         x, w, u, b = _Pull.apply(ctx.tape, last)
         return None, x, w, u, b, b
 

@@ -39,7 +39,7 @@ class SentenceReader(nn.Module):
     def _read(self, words: Tensor) -> Tensor:
         """[S, WORDS, 2] -> [S, text]: the LSTM's state after the last word."""
         length = (words[..., 0] > 0).sum(-1).clamp(min=1)
-        if torch.is_grad_enabled():
+        if torch.is_grad_enabled() and self.lstm.weight_hh_l0.requires_grad:  # what is exported must be plain torch
             queue = Queue.of(length)
             return last_states(self.lstm, self.embedding(words[queue.sentence, queue.word]).sum(1), queue)
         states, _ = self.lstm(self.embedding(words[:, : int(length.max())]).sum(2))

@@ -49,10 +49,11 @@ class Sparse:
 def sparse_linear(x: Tensor, weight: Tensor) -> Tensor:
     """``F.linear(x, weight)`` for x [B, F] that is mostly zeros and that nobody wants a gradient of.
 
-    Only where weights learn. Acting has few rows, which are not worth sorting; what is exported must be plain torch.
+    Other x are multiplied as they are, and so are all where no weights learn: acting has few rows, which are not worth
+    sorting, and what is exported must be plain torch.
     """
     learning = torch.is_grad_enabled() and weight.requires_grad
-    if not learning or x.requires_grad or x.dtype != torch.float32 or not len(x):
+    if not learning or x.requires_grad or x.dtype != torch.float32 or x.dim() != 2 or not len(x):
         return F.linear(x, weight)
     product: Tensor = _Times.apply(Sparse(x), weight.t())
     return product

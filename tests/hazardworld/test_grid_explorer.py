@@ -11,7 +11,7 @@ from hazardworld.ceiling import best_rewards
 from hazardworld.constraint import ALL_CLASSES, KINDS, from_label
 from hazardworld.custom import from_text
 from hazardworld.engine import Engine
-from hazardworld.explorer import STAY, explore
+from hazardworld.explorer import STAY, explore, main
 from hazardworld.maps import Recipe
 from hazardworld.rewards import REWARDS
 from hazardworld.sentences import SentenceTable
@@ -97,3 +97,16 @@ def test_what_it_cannot_do(caution: float, constraints: int, message: str) -> No
     maps = Recipe("budgetary", constraints=constraints).generate([0])
     with pytest.raises(ValueError, match=message):
         explore(maps, [0], (1, 2, 3), caution=caution)
+
+
+def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--maps", "40"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 + 2 * (1 + 3 + 1), "two rewards; relational constraints at three cautions"
+    maps = Recipe("budgetary", split="eval").generate(range(40))
+    walks = explore(maps, range(40), REWARDS["train"])
+    row = f"| budgetary, train reward | 0 | {walks.reward.mean():.2f} | 0.000 | 0.0% | {walks.steps.mean():.0f} |"
+    assert lines[2] == row
+    with pytest.raises(SystemExit):
+        main(["--maps", "0"])
+    assert "--maps must be at least 1, not 0" in capsys.readouterr().err
