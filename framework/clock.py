@@ -39,8 +39,10 @@ class _Running:
     run: RunSpec
     began: float
     stage: _Stage | None = None
+    tunings: int = 0
+    """How many evaluations have been fine-tuned for so far, and"""
     tuned: int = 0
-    """Steps of fine-tuning in evaluations that are over."""
+    """the steps of those that are over."""
 
     @property
     def steps(self) -> int:
@@ -72,8 +74,9 @@ class Clock:
         now, current = self._now(), running.stage
         if current is None or current.name != stage or step < current.step:
             if current is not None and current.name == stage == FINETUNE:
-                running.tuned += current.total
-            current = running.stage = _Stage(stage, _total(running.run, stage), now, step)
+                running.tuned += current.step
+            running.tunings += stage == FINETUNE
+            current = running.stage = _Stage(stage, _total(running, stage), now, step)
         current.step, current.told = step, metrics.get("steps_per_second", 0.0)
         if stage != READING and (pace := current.seconds_per_step(now)):
             self._pace[_system(running.run)] = pace
@@ -126,7 +129,8 @@ def _work(run: RunSpec) -> int:
     return run.cell.training.steps + sum(exam.finetune for exam in run.exams)
 
 
-def _total(run: RunSpec, stage: str) -> int:
-    training = run.cell.training
-    tuning = max((exam.finetune for exam in run.exams), default=0)
-    return {READING: training.interpreter.iterations, FINETUNE: tuning}.get(stage, training.steps)
+def _total(running: _Running, stage: str) -> int:
+    training, tunings = running.run.cell.training, [exam.finetune for exam in running.run.exams if exam.finetune]
+    if stage == FINETUNE:  # one may be longer than another; a run that goes on from a save may have finished the first
+        return tunings[min(running.tunings, len(tunings)) - 1]
+    return training.interpreter.iterations if stage == READING else training.steps

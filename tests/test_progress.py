@@ -66,6 +66,22 @@ def test_a_run_that_goes_on_from_a_save_is_not_thought_to_be_quicker(study):
     assert clock.stage(run)[3] == pytest.approx(20.0)
 
 
+def test_fine_tunings_of_different_lengths(tmp_path):
+    """10,000 steps, then 1,000 and 4,000 of fine-tuning, all of it at 100 a second."""
+    exams = "evaluations: {one: {env: {steps: 12}, finetune: 1_000}, two: {env: {steps: 14}, finetune: 4_000}}"
+    (tmp_path / "registry.yaml").write_text(REGISTRY.replace("[0, 1, 2]", "[0]") + exams)
+    study, time = load(tmp_path / "registry.yaml"), Time()
+    clock, run = Clock(study.runs, time), study.runs[0].id
+    clock.start(run)
+    for stage, steps in (("policy", (5_000, 10_000)), ("finetune", (500, 1_000)), ("finetune", (500, 2_000))):
+        for step in steps:
+            time.now += (step - steps[0]) / 100
+            clock.progress(run, stage, step, {"steps_per_second": 100.0})
+    assert clock.stage(run) == ("finetune", 2_000, 4_000, pytest.approx(20.0))
+    assert clock.left() == pytest.approx(20.0)
+    assert clock.share() == pytest.approx(13 / 15)
+
+
 def shown(study, loudness: str, terminal: bool) -> str:
     """Everything printed in the course of one run."""
     time, out = Time(), io.StringIO()
