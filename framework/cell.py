@@ -73,11 +73,14 @@ class ExamSpec:
     episodes: int
     greedy: bool
     soften: float = 1.0
+    after: str = ""
+    """Key of the evaluation whose fine-tuned policy is taken; '' for the trained one."""
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready; ``exam_from_dict`` is its undo."""
         settings: dict[str, Any] = {"finetune": self.finetune, "episodes": self.episodes, "greedy": self.greedy}
         settings |= {"soften": self.soften} if self.finetune else {}
+        settings |= {"after": self.after} if self.after else {}
         return {"name": self.name, "env": self.env.as_dict(), **settings}
 
     @property
@@ -189,7 +192,8 @@ def exam_from_dict(raw: Mapping[str, Any], catalog: Catalog) -> ExamSpec:
     env = build_part("env", raw["env"], catalog, notes, "env")
     if env is None:
         raise UserError(notes.problems)
-    return ExamSpec(raw["name"], env, raw["finetune"], raw["episodes"], raw["greedy"], raw.get("soften", 1.0))
+    fixed = (raw["name"], env, raw["finetune"], raw["episodes"], raw["greedy"])
+    return ExamSpec(*fixed, raw.get("soften", 1.0), raw.get("after", ""))
 
 
 def class_of(part: Part, catalog: Catalog) -> type[Component]:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from framework import grid
-from framework.cell import Cell, ExamSpec, RunSpec, build_cell, build_part
+from framework.cell import Cell, RunSpec, build_cell, build_part
 from framework.convert import Notes, convert
 from framework.errors import Problem, UserError, did_you_mean
+from framework.exams import check_after, exams_of
 from framework.grid import GridCell
 from framework.interfaces.component import KINDS, Kind
 from framework.plugin_manager import FOLDERS, PluginHost, PluginRef
@@ -94,12 +95,17 @@ class _Checker:
         self._check_runs(cells)
         self._check_names(cells)
         self._check_exam_systems(cells)
-        cells = [dataclasses.replace(cell, exams=self._exams(cell)) for cell in cells]
+        exams = self.registry.evaluations
+        check_after(exams, self.notes)
+        cells = [
+            dataclasses.replace(cell, exams=exams_of(cell, exams, self.host.catalog, self.notes, self.folder))
+            for cell in cells
+        ]
         reuse = self._reused()
         if self.notes.problems:
             raise UserError(self.notes.problems)
-        runs, exams = grid.merge(cells), tuple(self.registry.evaluations)
-        return Study(self.registry.study, self.registry.report, tuple(cells), runs, self.host, refs, exams, reuse)
+        runs, report = grid.merge(cells), self.registry.report
+        return Study(self.registry.study, report, tuple(cells), runs, self.host, refs, tuple(exams), reuse)
 
     def _check_exam_systems(self, cells: list[GridCell]) -> None:
         """Systems that could not be made are systems too: what is wrong with them is told where they stand."""
@@ -125,28 +131,6 @@ class _Checker:
                 said = f"'{self.registry.reuse[i]}' is not a runs folder (there is no cells/ in it)"
                 self.notes.add(f"reuse.{i}", said, "registry")
         return folders
-
-    def _exams(self, grid_cell: GridCell) -> tuple[ExamSpec, ...]:
-        """The registry's evaluations as this cell meets them: in its own env, with what they change."""
-        cell, made = grid_cell.cell, []
-        for name, exam in self.registry.evaluations.items():
-            if exam.systems and not any(fnmatch.fnmatchcase(grid_cell.label, pattern) for pattern in exam.systems):
-                continue
-            path = f"evaluations.{name}.env"
-            raw = grid.deep_merge(cell.env.as_dict(), exam.env)
-            if "plugin" in exam.env:
-                self.notes.add(f"{path}.plugin", "an evaluation changes the env's settings, not the env", "evaluations")
-                continue
-            env = build_part("env", raw, self.host.catalog, self.notes, path, self.folder)
-            defaults = cell.training.evaluation
-            episodes = defaults.episodes if exam.episodes is None else exam.episodes
-            greedy = defaults.greedy if exam.greedy is None else exam.greedy
-            if exam.finetune % cell.training.batch:
-                said = f"finetune ({exam.finetune:,}) must be a multiple of training.batch ({cell.training.batch:,})"
-                self.notes.add(f"evaluations.{name}.finetune", said, "evaluations")
-            elif env is not None:
-                made.append(ExamSpec(name, env, exam.finetune, episodes, greedy, exam.soften))
-        return tuple(made)
 
     def _check_components(self) -> None:
         for kind in KINDS:

@@ -105,8 +105,11 @@ class Exam:
     soften: float = 0.2
     """Before fine-tuning, what decides between actions is multiplied by this: a policy that is sure of what used to pay
     unlearns it very slowly. 1: go on as it is."""
+    after: str | None = None
+    """An evaluation with fine-tuning that stands before this one: go on with the policy that it made, in its env. So
+    what was fine-tuned once is seen again with ``greedy: true``, or with ``env: {constraints: 3}``."""
     systems: tuple[str, ...] = ()
-    """Only these systems, by name or pattern ("polco*", "inputs/*"); default: all."""
+    """Only these systems, by name or pattern ("polco*", "inputs/*"); default: all (with ``after``: all of that one)."""
     episodes: int | None = None
     """Instead of ``training.evaluation.episodes``."""
     greedy: bool | None = None

@@ -262,7 +262,9 @@ def _examine(run: RunSpec, exam: ExamSpec, runs: Path, host: PluginHost, log: Ru
     # Not on the maps that it is examined on; all weights are loaded, so the seed matters to the env alone.
     system = build(dataclasses.replace(cell, env=_other_maps(exam.env, host)), seed, host.catalog, "eval")
     freeze(system.interpreter, interpreter_file(runs, run, host))
-    weights, _ = checkpoint.load(folder / "policy.safetensors")
+    # Where nothing can learn (a random walk), the evaluation before left no policy of its own.
+    tuned = folder / "evaluations" / exam.after if exam.after and system.optimizer.learns else folder
+    weights, _ = checkpoint.load(tuned / "policy.safetensors")
     system.policy.load_state_dict(weights)
     regret = {}
     if exam.finetune and system.optimizer.learns:
@@ -278,7 +280,8 @@ def _examine(run: RunSpec, exam: ExamSpec, runs: Path, host: PluginHost, log: Ru
     checkpoint.save(there / "evaluation.safetensors", result.tensors(), {"run": run.id})
     summary = result.summary() | regret | {"seconds": time.perf_counter() - started}
     log.evaluate(exam.name, summary)
-    return {"id": run.id, "seed": run.seed, "evaluation": exam.as_dict(), "summary": summary, "broken": broken}
+    made = {"id": run.id, "seed": run.seed, "evaluation": exam.as_dict(), "commit": provenance()["commit"]}
+    return made | {"summary": summary, "broken": broken}
 
 
 def _other_maps(env: Part, host: PluginHost) -> Part:

@@ -159,6 +159,51 @@ def test_fine_tuning_starts_from_a_softened_policy(run):
     assert entropy["sure"] < entropy["open"] - 0.005
 
 
+AFTER = (
+    EXAMS
+    + """
+  transfer, greedy: {after: transfer, greedy: true, episodes: 10}
+  transfer, two at once: {after: transfer, env: {constraints: 2}}
+"""
+)
+
+
+def test_an_evaluation_goes_on_with_what_another_one_fine_tuned(run):
+    """In its env, with its weights; a random walk has none of its own to go on with."""
+    assert run(REGISTRY + AFTER) == OK
+    found = exams()
+    assert len(found) == 2 * 5
+    assert "learning_episodes" not in found["polco_grid", "transfer, greedy"]["summary"], "nothing is trained anew"
+    greedy, two = (episodes("polco_grid", f"transfer, {name}") for name in ("greedy", "two at once"))
+    assert float(greedy["ceiling"].max()) == 3, "the key is worth -3 there"
+    assert two["cost"].shape == (20, 2) and float(two["ceiling"].max()) == 3
+
+
+def test_it_plays_with_the_fine_tuned_weights(run):
+    """Other weights in the fine-tuned policy's place are what an evaluation after it plays with."""
+    assert run(REGISTRY + EXAMS) == OK
+    (tuned,) = Path("runs/cells").glob("*polco_grid*/evaluations/*/policy.safetensors")
+    weights, _ = checkpoint.load(tuned)
+    checkpoint.save(tuned, {name: torch.zeros_like(value) for name, value in weights.items()}, {})
+    assert run(REGISTRY + AFTER) == OK
+    greedy = episodes("polco_grid", "transfer, greedy")
+    assert float(greedy["length"].min()) == 40, "of four equal actions it takes the first, to the wall and for ever"
+
+
+@pytest.mark.parametrize(
+    ("exams_", "message"),
+    [
+        ("{first: {after: trnsfer}, transfer: {finetune: 400}}", "first.after: no evaluation is called 'trnsfer'; did"),
+        ("{first: {after: transfer}, transfer: {finetune: 400}}", "first.after: 'transfer' has to stand before"),
+        ("{plain: {}, second: {after: plain}}", "second.after: 'plain' does not fine-tune"),
+        ("{a: {finetune: 400}, b: {after: a, finetune: 400}}", "b.finetune: 'finetune' and 'after' exclude each other"),
+    ],
+)
+def test_after_what_cannot_be_gone_on_from(run, capsys, exams_, message):
+    assert run(REGISTRY + f"\nevaluations: {exams_}\n", "--check") == MISTAKE
+    assert f"evaluations.{message}" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("plugin", ["hazardworld_grid", "lavawall", "hazardworld_robot", "safety_point"])
 def test_fine_tuning_plays_other_maps_than_the_evaluation(plugin):
     """An agent must not be examined on what it was fine-tuned with."""
