@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from framework.cell import RunSpec
+from framework.cell import ExamSpec, RunSpec
 from framework.config import Study
 from framework.outcomes import Scores, all_folders, fault
 from framework.stages import interpreter_file, run_folder
@@ -15,7 +15,7 @@ from framework.wording import counted
 Found = Mapping[str | None, Sequence[Scores]]
 """What could be read, by evaluation."""
 MOST = 20
-"""Runs that are named."""
+"""Runs, and evaluations of runs, that are named."""
 
 
 def caveats(study: Study, runs: Path, found: Found) -> list[str]:
@@ -45,13 +45,12 @@ def part(study: Study) -> str:
 
 
 def present(study: Study, found: Found) -> set[str]:
-    """Ids of the runs that are in the report, with every evaluation that is asked for."""
-    read = {
-        exam: {run.id for s in systems for run in s.cell.runs() if run.seed in s.seeds}
-        for exam, systems in found.items()
-    }
-    wanted = {run.id: [None, *(exam.name for exam in run.exams)] for run in study.runs}
-    return {run_id for run_id, exams in wanted.items() if all(run_id in read.get(exam, ()) for exam in exams)}
+    """Ids of the runs that are in the report."""
+    return _read(found[None]) & {run.id for run in study.runs}
+
+
+def _read(systems: Sequence[Scores]) -> set[str]:
+    return {run.id for s in systems for run in s.cell.runs() if run.seed in s.seeds}
 
 
 def _share_a_reader(study: Study, runs: Path, scores: Scores) -> bool:
@@ -62,12 +61,42 @@ def _share_a_reader(study: Study, runs: Path, scores: Scores) -> bool:
 
 def _missing(study: Study, runs: Path, found: Found) -> str:
     there = present(study, found)
-    missing = [run for run in study.runs if run.id not in there]
-    if not missing:
+    absent = [f"{_named(run)}: {_why(runs, run)}" for run in study.runs if run.id not in there]
+    asked = {
+        exam.name: [run for run in study.runs if exam.name in {e.name for e in run.exams}] for exam in _exams(study)
+    }
+    lacking = []
+    for name, those in asked.items():
+        read = _read(found.get(name, ()))
+        without = [run for run in those if run.id in there and run.id not in read]
+        for_all = len(without) > 1 and len(without) == sum(run.id in there for run in those)
+        if for_all:
+            lacking.append(f"'{name}' of all of them: {_reasons(runs, without)}")
+        else:
+            lacking += [f"'{name}' of {_named(run)}: {_why(runs, run)}" for run in without]
+    if not absent and not lacking:
         return ""
-    told = [f"{', '.join(run.labels)} (seed {run.seed}): {_why(runs, run)}" for run in missing[:MOST]]
-    more = [f"and {counted(len(missing) - MOST, 'more run')}"] if len(missing) > MOST else []
-    return f"{len(there)} of {counted(len(study.runs), 'run')} are in this report. Missing: {'; '.join(told + more)}."
+    told = [f"{len(there)} of {counted(len(study.runs), 'run')} are in this report."]
+    told += [f"Missing: {_list(absent, 'run')}."] if absent else []
+    told += [f"Evaluations that are missing: {_list(lacking, 'evaluation')}."] if lacking else []
+    return " ".join(told)
+
+
+def _exams(study: Study) -> list[ExamSpec]:
+    return list({exam.name: exam for run in study.runs for exam in run.exams}.values())
+
+
+def _named(run: RunSpec) -> str:
+    return f"{', '.join(run.labels)} (seed {run.seed})"
+
+
+def _reasons(runs: Path, without: Sequence[RunSpec]) -> str:
+    return ", ".join(dict.fromkeys(_why(runs, run) for run in without))
+
+
+def _list(told: Sequence[str], what: str) -> str:
+    more = [f"and {counted(len(told) - MOST, f'more {what}')}"] if len(told) > MOST else []
+    return "; ".join([*told[:MOST], *more])
 
 
 def _why(runs: Path, run: RunSpec) -> str:

@@ -36,7 +36,7 @@ from framework.progress import Display, Loudness
 from framework.ray_executor import OnRay
 from framework.reuse import borrow
 from framework.schema import MAX_CELLS, MOST_RUNS
-from framework.stages import is_begun, is_finished
+from framework.stages import is_begun, is_finished, is_trained, run_folder
 from framework.tryout import build_all
 from framework.wording import counted
 from framework.worker import tell
@@ -200,8 +200,11 @@ def _print_cells(study: Study, console: Console, runs_dir: Path | None) -> None:
 
 def _progress(runs: Sequence[RunSpec], runs_dir: Path, host: PluginHost) -> str:
     finished = sum(is_finished(runs_dir, run) for run in runs)
-    begun = sum(is_begun(runs_dir, run, host) for run in runs)
-    return f"{finished} of {len(runs)}" + (f", {begun} begun" if begun else "")
+    trained = sum(is_trained(run_folder(runs_dir, run)) for run in runs) - finished
+    begun = sum(is_begun(runs_dir, run, host) for run in runs) - trained
+    told = [f"{finished} of {len(runs)}"]
+    told += [f"{trained} trained, evaluations to do"] if trained else []
+    return ", ".join(told + ([f"{begun} begun"] if begun else []))
 
 
 def _print_plugins(host: PluginHost, console: Console) -> None:

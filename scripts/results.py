@@ -2,6 +2,7 @@
 
     python scripts/results.py keep runs docs/data/systems.csv              # add what is finished in a runs folder
     python scripts/results.py table docs/data/systems.csv                  # Markdown, one table for each evaluation
+    python scripts/results.py page docs/results.md                         # a page's tables, from the data it names
     python scripts/results.py draw docs/data/systems.csv transfer docs/img/transfer.png     # bars, as in the paper
     python scripts/results.py trade docs/data/systems.csv transfer docs/img/trade.png       # reward against violations
 
@@ -17,29 +18,21 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import result_tables
 from matplotlib import pyplot as plt
+from result_tables import BUDGET, SAME_REWARD, check, grouped, rank, read, values
 
 from framework import checkpoint, figures, results
-from framework.errors import UserError, did_you_mean
+from framework.errors import UserError
 from framework.figures import BLUES, GREENS, PATTERNS
 from framework.stages import read_result
-from framework.stats import mean_interval
 
-Rows = list[dict[str, Any]]
 KEY = ("system", "evaluation", "seed")
 LEFT_OUT = {"folder", "interpreter", "policy", "optimizer", "env", "seconds"}
 LOOSE = ("cf with pcpo",)
 """Systems that are shown with another setting, too."""
-TRAINING, SAME_REWARD = "training", "same reward"
-"""What records call the evaluation with the training reward, and what the paper calls it."""
-
-
-def read(file: Path) -> Rows:
-    if not file.is_file():
-        return []
-    with file.open(newline="", encoding="utf-8") as lines:
-        return list(csv.DictReader(lines))
+TRAINING = "training"
+"""What records call the evaluation with the training reward."""
 
 
 def keep(runs: Path, file: Path) -> None:
@@ -84,107 +77,14 @@ def _by_budget(folder: Path, evaluation: str) -> dict[str, float]:
     violation = (tensors["cost"] - tensors["threshold"]).clamp(min=0).sum(-1)
     budget = tensors["threshold"].amin(-1)
     budgets = budget.unique().tolist()
-    return {f"violation_h{h:g}": float(violation[budget == h].mean()) for h in budgets} if len(budgets) > 1 else {}
-
-
-def grouped(rows: Rows, evaluation: str) -> dict[tuple[str, str], Rows]:
-    """(kind, system) -> its seeds, kind by kind."""
-    found: dict[tuple[str, str], Rows] = defaultdict(list)
-    for row in rows:
-        if row["evaluation"] == evaluation:
-            system, _, kind = row["system"].partition(" on ")
-            found[kind, system].append(row)
-    return dict(sorted(found.items(), key=lambda item: (item[0][0], _rank(item[0][1]))))
-
-
-def _rank(system: str) -> tuple[bool, str]:
-    """POLCO first."""
-    return "polco" not in system, system
-
-
-def evaluations(rows: Rows) -> list[str]:
-    """The training reward first, then as they come."""
-    names = dict.fromkeys(row["evaluation"] for row in rows)
-    return sorted(names, key=lambda name: name != SAME_REWARD)
-
-
-def values(rows: Rows, name: str) -> np.ndarray:
-    """[seeds]; NaN where it was not measured."""
-    return np.array([float(row.get(name) or "nan") for row in rows])
-
-
-def table(file: Path) -> None:
-    """Means and Student's 95 % intervals over seeds; with one seed its interval over episodes, in round brackets."""
-    rows = read(file)
-    for evaluation in evaluations(rows):
-        columns = [
-            "reward",
-            "of ceiling",
-            "safe reward",
-            "Delta_C",
-            "in sight",
-            "while learning",
-            "violating",
-            "steps",
-            "seeds",
-        ]
-        print(f"\n| {evaluation} | {' | '.join(columns)} |\n|{'---|' * (len(columns) + 1)}")
-        for (kind, system), seeds in grouped(rows, evaluation).items():
-            cells = [
-                _with_interval(seeds, "reward", 2),
-                _percent(seeds, "ceiling_share"),
-                _with_interval(seeds, "safe_reward", 2),
-                _with_interval(seeds, "violation", 3, floor=0.0),
-                _mean(seeds, "violation_in_sight", 3),
-                _mean(seeds, "learning_violation", 2),
-                _percent(seeds, "violation_rate"),
-                _mean(seeds, "length", 0),
-                str(len(seeds)),
-            ]
-            print(f"| {system}, {kind} | {' | '.join(cells)} |")
-    _print_by_budget(rows)
-
-
-def _print_by_budget(rows: Rows) -> None:
-    budgets = sorted({name for row in rows for name in row if name.startswith("violation_h") and name[11:].isdigit()},
-                     key=lambda name: int(name[11:]))  # fmt: skip
-    some = [row for row in rows if any(row.get(name) for name in budgets)]
-    if not some:
-        return
-    print(f"\n| Delta_C by h_C | {' | '.join(name[11:] for name in budgets)} | seeds |\n|{'---|' * (len(budgets) + 2)}")
-    for evaluation in evaluations(some):
-        for (kind, system), seeds in grouped(some, evaluation).items():
-            cells = [_mean(seeds, name, 3) for name in budgets]
-            print(f"| {evaluation}: {system}, {kind} | {' | '.join(cells)} | {len(seeds)} |")
-
-
-def _with_interval(rows: Rows, name: str, digits: int, floor: float = -np.inf) -> str:
-    found = values(rows, name)
-    low, high = mean_interval(found, floor)
-    brackets = "[]"
-    if len(found) == 1:
-        low, high = (float(values(rows, f"{name}_{end}")[0]) for end in ("low", "high"))
-        brackets = "()"
-    if np.isnan(found.mean()):
-        return ""
-    return f"{found.mean():.{digits}f} {brackets[0]}{low:.{digits}f}, {high:.{digits}f}{brackets[1]}"
-
-
-def _mean(rows: Rows, name: str, digits: int) -> str:
-    mean = values(rows, name).mean()
-    return "" if np.isnan(mean) else f"{mean:.{digits}f}"
-
-
-def _percent(rows: Rows, name: str) -> str:
-    mean = values(rows, name).mean()
-    return "" if np.isnan(mean) else f"{mean:.1%}" if mean < 0.02 else f"{mean:.0%}"
+    return {f"{BUDGET}{h:g}": float(violation[budget == h].mean()) for h in budgets} if len(budgets) > 1 else {}
 
 
 def draw(file: Path, evaluation: str, picture: Path) -> None:
     """Reward and violations of each system, a group of bars for each kind; whiskers from lowest to highest seed."""
     found = grouped(read(file), evaluation)
     kinds = list(dict.fromkeys(kind for kind, _ in found))
-    systems = sorted({system for _, system in found}, key=_rank)
+    systems = sorted({system for _, system in found}, key=rank)
     figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
     for axis, what, colours in zip(axes, ("reward", "violation"), (GREENS, BLUES), strict=True):
         for place, system in enumerate(systems):
@@ -241,30 +141,26 @@ def main() -> None:
     one.add_argument("evaluation")
     one.add_argument("picture", type=Path)
     one.add_argument("--also", type=Path, help="results of another setting of the systems in LOOSE")
+    one = verbs.add_parser("page")
+    one.add_argument("pages", type=Path, nargs="+")
     said = parser.parse_args()
     try:
         if said.verb == "keep":
             keep(said.runs, said.csv)
-            return
-        for file in filter(None, (said.csv, getattr(said, "also", None))):
-            _check(file, getattr(said, "evaluation", None))
-        if said.verb == "table":
-            table(said.csv)
-        elif said.verb == "draw":
-            draw(said.csv, said.evaluation, said.picture)
+        elif said.verb == "table":
+            print(result_tables.every_table(said.csv))
+        elif said.verb == "page":
+            for file, text in [(file, result_tables.page(file)) for file in said.pages]:
+                file.write_text(text, encoding="utf-8")
         else:
-            trade(said.csv, said.evaluation, said.picture, said.also)
+            for file in filter(None, (said.csv, getattr(said, "also", None))):
+                check(file, said.evaluation)
+            if said.verb == "draw":
+                draw(said.csv, said.evaluation, said.picture)
+            else:
+                trade(said.csv, said.evaluation, said.picture, said.also)
     except (UserError, OSError) as error:
         parser.exit(2, f"{error}\n")
-
-
-def _check(file: Path, evaluation: str | None) -> None:
-    """Whether there is something to show."""
-    rows = read(file)
-    if not rows:
-        raise UserError(f"{file}: there are no results in it; 'keep' puts some there")
-    if evaluation and evaluation not in (known := evaluations(rows)):
-        raise UserError(f"{file}: no evaluation is called '{evaluation}'{did_you_mean(evaluation, known)}")
 
 
 if __name__ == "__main__":

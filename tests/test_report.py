@@ -325,6 +325,26 @@ def test_the_page_tells_what_is_missing_and_what_the_columns_mean(tmp_path, monk
         assert told in page
 
 
+def test_evaluations_that_were_asked_for_later_are_missing_and_the_runs_are_not(tmp_path, monkeypatch):
+    def told() -> str:
+        assert main(["s.yaml", "--report", "report.gallery=0"]) == OK
+        return html.unescape(Path("runs/page/report.html").read_text())
+
+    monkeypatch.chdir(tmp_path)
+    Path("s.yaml").write_text(REGISTRY)
+    assert main(["s.yaml", "--workers", "1", "--quiet", "report.gallery=0"]) == OK
+    assert "are in this report" not in told()
+    more = "evaluations: {longer: {env: {steps: 14}}, far: {env: {steps: 16}, systems: [heed*]}}\n"
+    Path("s.yaml").write_text(REGISTRY + more)
+    said = (
+        "6 of 6 runs are in this report. Evaluations that are missing: 'longer' of all of them: not finished; 'far' of "
+    )
+    assert said + "all of them: not finished." in told()
+    assert main(["s.yaml", "--workers", "1", "--quiet", "--only", "heed*", "seeds=[0]", "report.gallery=0"]) == OK
+    said = "Evaluations that are missing: 'longer' of heed & co, inputs/heed & co (seed 1): not finished; 'longer' of"
+    assert said in told() and "'far' of heed & co, inputs/heed & co (seed 1): not finished." in told()
+
+
 def test_finished_runs_of_another_folder_are_taken(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("registry.yaml").write_text(REGISTRY + "reuse: [elsewhere]\n")

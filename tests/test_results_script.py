@@ -77,6 +77,12 @@ def test_parts_of_a_study_add_up(tmp_path, monkeypatch, capsys):
     assert Path("points.png").read_bytes() != with_one, "--also adds its systems"
 
     assert {row["violation_h1"] != "" for row in rows} == {True}, "the ford has budgets of 0, 1, ..."
+    for evaluation in ("same reward", "shorter"):
+        budgets = cells(script("table", "kept.csv").split(f"{evaluation}: Delta_C by h_C")[1], "cf with pcpo, ford")
+        at_one = [
+            float(row["violation_h1"]) for row in rows if row["evaluation"] == evaluation and "cf" in row["system"]
+        ]
+        assert budgets[1] == f"{sum(at_one) / 2:.3f}" and budgets[-1] == "2"
     for line, told in [
         (("draw", "kept.csv", "shortr", "bars.png"), "no evaluation is called 'shortr'; did you mean 'shorter'?"),
         (("draw", "absent.csv", "shorter", "bars.png"), "absent.csv: there are no results in it"),
@@ -104,3 +110,42 @@ def test_what_is_unfinished_is_left_out_and_what_is_twice_there_is_told(tmp_path
     )
     assert "walk on ford, same reward, 0: two runs of the same name, " in refused("keep", "runs", "kept.csv")
     assert Path("kept.csv").read_bytes() == kept
+
+
+PAGE = """# A page
+
+<!-- table data/kept.csv shorter: reward, seeds -->
+<!-- end -->
+
+Between the tables.
+
+<!-- budgets data/kept.csv shorter -->
+| out of date |
+<!-- end -->
+"""
+
+
+def test_the_tables_of_a_page(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("parts.yaml").write_text(REGISTRY)
+    part("[0, 1]", "runs")
+    Path("docs/data").mkdir(parents=True)
+    script("keep", "runs", "docs/data/kept.csv")
+    Path("docs/page.md").write_text(PAGE)
+    script("page", "docs/page.md")
+    made = Path("docs/page.md").read_text()
+    reward, seeds = cells(made, "walk, ford")
+    assert "[" in reward and seeds == "2"
+    assert "Between the tables." in made and "out of date" not in made and made.count("shorter: Delta_C by h_C") == 1
+    script("page", "docs/page.md")
+    assert Path("docs/page.md").read_text() == made, "made twice is made once"
+
+    for wrong, told in [
+        ("data/kept.csv shrter: reward", "no evaluation is called 'shrter'; did you mean 'shorter'?"),
+        ("data/kept.csv shorter: rewrd", "docs/page.md: no column is called 'rewrd'; did you mean 'reward'?"),
+        ("data/absent.csv shorter: reward", "absent.csv: there are no results in it"),
+    ]:
+        bad = PAGE.replace("data/kept.csv shorter: reward", wrong)
+        Path("docs/page.md").write_text(bad)
+        assert told in refused("page", "docs/page.md")
+        assert Path("docs/page.md").read_text() == bad, "nothing is half written"
