@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from framework.cell import RunSpec
 
 READING, POLICY, FINETUNE = "interpreter", "policy", "finetune"
+"""Stages; the last one says for which evaluation, too: ``finetune: transfer``."""
 
 
 @dataclass
@@ -39,18 +41,15 @@ class _Running:
     run: RunSpec
     began: float
     stage: _Stage | None = None
-    tunings: int = 0
-    """How many evaluations have been fine-tuned for so far, and"""
-    tuned: int = 0
-    """the steps of those that are over."""
+    first: int | None = None
+    """Steps that were done when it was first heard of: not 0 if it goes on from a save."""
 
     @property
     def steps(self) -> int:
         """Of policy learning, fine-tuning included, that are done."""
         if self.stage is None or self.stage.name == READING:
             return 0
-        learned = 0 if self.stage.name == POLICY else self.run.cell.training.steps
-        return learned + self.tuned + self.stage.step
+        return _before(self.run, self.stage.name) + self.stage.step
 
 
 class Clock:
@@ -72,12 +71,11 @@ class Clock:
         if running is None:
             return
         now, current = self._now(), running.stage
-        if current is None or current.name != stage or step < current.step:
-            if current is not None and current.name == stage == FINETUNE:
-                running.tuned += current.step
-            running.tunings += stage == FINETUNE
-            current = running.stage = _Stage(stage, _total(running, stage), now, step)
+        if current is None or current.name != stage:
+            current = running.stage = _Stage(stage, _total(running.run, stage), now, step)
         current.step, current.told = step, metrics.get("steps_per_second", 0.0)
+        if running.first is None and stage != READING:
+            running.first = running.steps
         if stage != READING and (pace := current.seconds_per_step(now)):
             self._pace[_system(running.run)] = pace
 
@@ -88,8 +86,10 @@ class Clock:
     def end(self, run_id: str) -> None:
         """Whole runs tell the truest pace: reading and evaluation are in it."""
         running, run = self._running.pop(run_id, None), self._waiting.pop(run_id, None)
-        if run is not None and running is not None and running.stage is not None and running.stage.first < _work(run):
-            self._pace[_system(run)] = (self._now() - running.began) / max(1, _work(run) - running.stage.first)
+        if run is None or running is None or running.first is None:
+            return
+        if steps := _work(run) - running.first:
+            self._pace[_system(run)] = (self._now() - running.began) / steps
 
     def stage(self, run_id: str) -> tuple[str, int, int, float | None] | None:
         """Of a run: stage, step, of how many, seconds left in the stage."""
@@ -129,8 +129,18 @@ def _work(run: RunSpec) -> int:
     return run.cell.training.steps + sum(exam.finetune for exam in run.exams)
 
 
-def _total(running: _Running, stage: str) -> int:
-    training, tunings = running.run.cell.training, [exam.finetune for exam in running.run.exams if exam.finetune]
-    if stage == FINETUNE:  # one may be longer than another; a run that goes on from a save may have finished the first
-        return tunings[min(running.tunings, len(tunings)) - 1]
-    return training.interpreter.iterations if stage == READING else training.steps
+def _before(run: RunSpec, stage: str) -> int:
+    """Of that work, what comes before a stage."""
+    if stage == POLICY:
+        return 0
+    earlier = itertools.takewhile(lambda exam: _tuning(exam.name) != stage, run.exams)
+    return run.cell.training.steps + sum(exam.finetune for exam in earlier)
+
+
+def _total(run: RunSpec, stage: str) -> int:
+    tunings = {_tuning(exam.name): exam.finetune for exam in run.exams}
+    return {READING: run.cell.training.interpreter.iterations, **tunings}.get(stage, run.cell.training.steps)
+
+
+def _tuning(exam: str) -> str:
+    return f"{FINETUNE}: {exam}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ class Task:
     run: RunSpec
     interpreter: Path
     """The file that stage 1 writes, or that the cell reads."""
+    again: bool = False
+    """It was begun in this launch already, and died: what it saved is to be gone on from, whatever was asked for."""
 
     @property
     def key(self) -> str:
@@ -28,7 +31,8 @@ class Task:
         """As plain data, for a worker; ``framework.worker`` undoes it."""
         exams = [exam.as_dict() for exam in self.run.exams]
         run = self.run
-        return {"kind": self.kind, "id": run.id, "run": run.as_dict(), "labels": list(run.labels), "exams": exams}
+        named = {"id": run.id, "run": run.as_dict(), "labels": list(run.labels), "exams": exams}
+        return {"kind": self.kind, "again": self.again, **named}
 
 
 @dataclass
@@ -66,7 +70,8 @@ class Plan:
 
     def again(self, task: Task) -> None:
         """It has to be begun once more, before anything new is."""
-        (self._readers if task.kind == "interpreter" else self._ready).appendleft(task)
+        queue = self._readers if task.kind == "interpreter" else self._ready
+        queue.appendleft(dataclasses.replace(task, again=True))
 
     def ended(self, task: Task, failed: bool) -> Iterable[Task]:
         """Take note; returns the cells that can never start, because their interpreter failed."""

@@ -74,7 +74,7 @@ class Display:
         elif event == "progress" and run_id in self._bars and (found := self._clock.stage(run_id)):
             stage, step, total, left = found
             progress.update(
-                self._bars[run_id], completed=step, total=total, steps=f"{STAGES.get(stage, stage)} {step:,}/{total:,}",
+                self._bars[run_id], completed=step, total=total, steps=f"{_doing(stage)} {step:,}/{total:,}",
                 left=duration(left), news=_news(details["metrics"]),
             )  # fmt: skip
         elif event in ("done", "failed", "again") and run_id in self._bars:
@@ -106,13 +106,18 @@ class Display:
             return ""
         self._told[run_id] = self._now()
         stage, step, total, left = found
-        parts = [f"{STAGES.get(stage, stage)} {step:,}/{total:,}", duration(left), _news(details["metrics"])]
+        parts = [f"{_doing(stage)} {step:,}/{total:,}", duration(left), _news(details["metrics"])]
         rest = duration(self._clock.left())
         return f"{head}: " + ", ".join(filter(None, parts)) + (f"; all runs: {rest}" if rest else "")
 
     def _name(self, run_id: str) -> str:
         run = self._runs[run_id]
         return f"{run.labels[0]} seed {run.seed}"
+
+
+def _doing(stage: str) -> str:
+    name, _, exam = stage.partition(": ")
+    return STAGES.get(name, name) + (f" for {exam}" if exam else "")
 
 
 def duration(seconds: float | None) -> str:

@@ -137,13 +137,17 @@ def _unfinished(interpreter: Path) -> Path:
     return interpreter.with_suffix(".unfinished")
 
 
-def learn_interpreter(run: RunSpec, runs: Path, host: PluginHost, progress: Progress | None = None) -> None:
+def learn_interpreter(
+    run: RunSpec, runs: Path, host: PluginHost, progress: Progress | None = None, resume: Resume = "same"
+) -> None:
     """Stage 1, once for all runs with the same key. Nothing to do for an interpreter without parameters."""
     file = interpreter_file(runs, run, host)
     if file.is_file() or run.cell.training.interpreter.when == "together":
         return
     with held(file.with_name(f".{file.name}.lock"), stop_if_asked):
         if not file.is_file():  # somebody else may have made it meanwhile
+            if resume == "fresh":
+                _unfinished(file).unlink(missing_ok=True)
             _learn_interpreter(run, file, host, progress)
             checkpoint.sweep(file.parent, f"{file.stem}.*")
 
@@ -181,7 +185,7 @@ def _run_cell(
     if not is_trained(folder):
         record = {"id": run.id, "labels": run.labels, "config": run.as_dict(), "provenance": provenance()}
         checkpoint.write_json(folder / "run.json", record)
-        learn_interpreter(run, runs, host, progress)
+        learn_interpreter(run, runs, host, progress, resume)
         course = Course(folder, run.id, resume)
         with logged(info, host, progress, course.step) as log:
             checkpoint.write_json(folder / "result.json", _train(run, runs, host, log, course))
@@ -191,7 +195,7 @@ def _run_cell(
         if not is_trained(there):
             there.mkdir(parents=True, exist_ok=True)
             course = Course(there, f"{run.id}/{exam.key}", resume)
-            with logged(dataclasses.replace(info, folder=there), host, progress, course.step) as log:
+            with logged(dataclasses.replace(info, folder=there), host, _naming(exam, progress), course.step) as log:
                 checkpoint.write_json(there / "result.json", _examine(run, exam, runs, host, log, course))
             course.saver.clear()
     (folder / "failure.json").unlink(missing_ok=True)
@@ -199,6 +203,13 @@ def _run_cell(
         clear(made)  # also of a process that was killed after its result and before it had cleared up
         checkpoint.sweep(made)
     return read_result(folder) or {}
+
+
+def _naming(exam: ExamSpec, progress: Progress | None) -> Progress | None:
+    """Tells for which evaluation something is fine-tuned: a run may do so for several."""
+    if progress is None:
+        return None
+    return lambda stage, step, numbers: progress(f"{stage}: {exam.name}", step, numbers)
 
 
 class Course:

@@ -38,12 +38,13 @@ def perform(
         folder = run_folder(setting.runs_dir, run)
         folder.mkdir(parents=True, exist_ok=True)
         result: dict[str, Any] = {}
+        resume = "same" if job["again"] and setting.resume == "fresh" else setting.resume
         with logging_to(folder / "log.txt"):
             try_evaluations(run, setting.runs_dir, host, exams=job["kind"] == "cell")
             if job["kind"] == "interpreter":
-                learn_interpreter(run, setting.runs_dir, host, progress)
+                learn_interpreter(run, setting.runs_dir, host, progress, resume)
             else:
-                result = run_cell(run, setting.runs_dir, host, progress, setting.resume)
+                result = run_cell(run, setting.runs_dir, host, progress, resume)
         return "done", {"result": result}
     except Stopped:
         return "stopped", {}

@@ -82,6 +82,16 @@ def run_here(*words: str, limit: int | None = None) -> subprocess.CompletedProce
     )
 
 
+def test_starting_over_is_done_once(folder, monkeypatch):
+    """``--resume fresh`` throws away what an earlier launch saved, not what this one did before its worker died."""
+    steps = "        def update(self, step, metrics):\n            print(step, file=open('steps', 'a'))\n"
+    plugin(ONCE.replace("step == 1_200", "step == 2_400").replace("        def update(self, step, metrics):\n", steps))
+    monkeypatch.setenv("HEED_SAVE_EVERY", "0")
+    done = run_here("--only", "small", "--resume", "fresh")
+    assert done.returncode == OK and "it goes on from its last save" in done.stdout
+    assert Path("steps").read_text().split() == ["1200", "2400", "2400"]
+
+
 def test_a_cell_that_the_disk_refuses_fails_alone_and_leaves_nothing_half_written(folder):
     done = run_here(limit=200_000)
     assert done.returncode == FAILED, done.stderr
@@ -170,8 +180,9 @@ def test_cells_wait_for_the_interpreter_they_share():
     assert plan.next() is None
     assert plan, "there is more to come"
     plan.again(first)
-    assert plan.next() is first
-    assert not plan.ended(first, failed=False)
+    second = plan.next()
+    assert second.key == first.key and second.again and not first.again
+    assert not plan.ended(second, failed=False)
     assert [plan.next(), plan.next(), plan.next()] == [a, b, None]
     assert not plan
 
@@ -193,3 +204,7 @@ def test_what_dies_is_tried_again_as_long_as_it_comes_further():
     for step in (100, 200, 300):
         patience.progress(cell, "policy", step)
         assert patience.died(cell)
+    for stage in ("finetune: one", "finetune: two"):  # each counts from 0
+        for step in (100, 200):
+            patience.progress(cell, stage, step)
+            assert patience.died(cell)

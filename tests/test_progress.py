@@ -73,13 +73,41 @@ def test_fine_tunings_of_different_lengths(tmp_path):
     study, time = load(tmp_path / "registry.yaml"), Time()
     clock, run = Clock(study.runs, time), study.runs[0].id
     clock.start(run)
-    for stage, steps in (("policy", (5_000, 10_000)), ("finetune", (500, 1_000)), ("finetune", (500, 2_000))):
+    for stage, steps in (("policy", (5_000, 10_000)), ("finetune: one", (500, 1_000)), ("finetune: two", (500, 2_000))):
         for step in steps:
             time.now += (step - steps[0]) / 100
             clock.progress(run, stage, step, {"steps_per_second": 100.0})
-    assert clock.stage(run) == ("finetune", 2_000, 4_000, pytest.approx(20.0))
+    assert clock.stage(run) == ("finetune: two", 2_000, 4_000, pytest.approx(20.0))
     assert clock.left() == pytest.approx(20.0)
     assert clock.share() == pytest.approx(13 / 15)
+
+
+def test_fine_tuning_that_goes_on_from_a_save(tmp_path):
+    """Two runs of 10,000 steps, then 1,000 and 4,000. The first was stopped within the second fine-tuning."""
+    exams = "evaluations: {one: {env: {steps: 12}, finetune: 1_000}, two: {env: {steps: 14}, finetune: 4_000}}"
+    (tmp_path / "registry.yaml").write_text(REGISTRY.replace("[0, 1, 2]", "[0, 1]") + exams)
+    study, time = load(tmp_path / "registry.yaml"), Time()
+    clock, run = Clock(study.runs, time), study.runs[0].id
+    clock.start(run)
+    clock.progress(run, "finetune: two", 3_000, {"steps_per_second": 100.0})
+    time.now = 5.0
+    clock.progress(run, "finetune: two", 3_500, {"steps_per_second": 100.0})
+    assert clock.stage(run) == ("finetune: two", 3_500, 4_000, pytest.approx(5.0))
+    assert clock.share() == pytest.approx(14.5 / 15 / 2)
+    time.now = 10.0
+    clock.end(run)
+    assert clock.left() == pytest.approx(150.0), "15,000 steps at 1,000 in ten seconds"
+
+
+def test_fine_tunings_of_a_single_update_each(tmp_path):
+    exams = "evaluations: {one: {env: {steps: 12}, finetune: 1_000}, two: {env: {steps: 14}, finetune: 1_000}}"
+    (tmp_path / "registry.yaml").write_text(REGISTRY.replace("[0, 1, 2]", "[0]") + exams)
+    study, time = load(tmp_path / "registry.yaml"), Time()
+    clock, run = Clock(study.runs, time), study.runs[0].id
+    clock.start(run)
+    for stage, step in (("policy", 10_000), ("finetune: one", 1_000), ("finetune: two", 1_000)):
+        clock.progress(run, stage, step, {"steps_per_second": 100.0})
+    assert clock.share() == pytest.approx(1.0)
 
 
 def shown(study, loudness: str, terminal: bool) -> str:
