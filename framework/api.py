@@ -79,13 +79,12 @@ class Study:
         return outcome
 
     def results(self, runs: AnyPath = "runs") -> Records:
-        """Records of this study's cells that are finished; ``group`` and ``cell`` are its own names for them."""
+        """Records of this study's cells and evaluations that are finished, under its own names for them."""
         made = Records()
         for cell in self.checked.cells:
             for item in cell.runs():
-                for record in records.of_run(Path(runs) / "cells" / item.id):
-                    named = {"group": cell.group, "cell": cell.name, "baseline": cell.baseline}
-                    made.append(named | record | {"system": cell.label})
+                named = {"group": cell.group, "cell": cell.name, "baseline": cell.baseline}
+                made.extend(named | record for record in records.of_item(item, Path(runs), cell.label))
         return made
 
     def __repr__(self) -> str:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
+from framework.cell import RunSpec
 from framework.config import Study
-from framework.stages import run_folder
+from framework.stages import exam_folder, read_result, run_folder
 from framework.tables import Sheet
 
 STYLE = """
@@ -110,7 +111,7 @@ def _notes(study: Study, runs: Path) -> list[str]:
         "Intervals are 95 %, over seeds (Student's; ten seeds and more: bootstrap); with one seed, over its episodes. "
         "Lines and bands in figures go from the lowest seed to the highest."
     ]
-    commits = sorted({_commit(runs, run_id) for run_id in (run.id for run in study.runs)} - {""})
+    commits = sorted({commit for run in study.runs for commit in _commits(runs, run)})
     if len(commits) > 1:
         notes.append(f"The runs were made by different versions of the code: {', '.join(commits)}.")
     elif commits:
@@ -118,12 +119,15 @@ def _notes(study: Study, runs: Path) -> list[str]:
     return notes
 
 
-def _commit(runs: Path, run_id: str) -> str:
+def _commits(runs: Path, run: RunSpec) -> set[str]:
+    """Of its training, also of code that began it and did not end it, and of its evaluations."""
     try:
-        record = json.loads((runs / "cells" / run_id / "run.json").read_text(encoding="utf-8"))
-        return str(record["provenance"].get("commit") or "")
-    except (OSError, ValueError, KeyError, AttributeError):
-        return ""
+        record = json.loads((run_folder(runs, run) / "run.json").read_text(encoding="utf-8"))
+        found = {record["provenance"].get("commit"), *record.get("earlier_commits", ())}
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        found = set()
+    found |= {(read_result(exam_folder(runs, run, exam)) or {}).get("commit") for exam in run.exams}
+    return {str(commit) for commit in found if commit}
 
 
 def _settings(study: Study, runs: Path) -> list[str]:

@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from framework.cell import RunSpec
 from framework.errors import Problem, UserError
 from framework.interfaces.component import KINDS
 from framework.logger import read_metrics
-from framework.stages import read_result
+from framework.stages import exam_folder, read_result, run_folder
+
+TRAINING = "training"
+"""The evaluation with the training reward."""
 
 
 class Records(list[dict[str, Any]]):
@@ -33,20 +37,48 @@ def of_folder(runs: Path) -> Records:
 
 
 def of_run(folder: Path) -> Iterator[dict[str, Any]]:
-    """One record for the safety evaluation after training, and one for each further evaluation of the registry."""
+    """One record for the safety evaluation after training, and one for each further evaluation, under the names that
+    the study gave them which made them first."""
+    begun = _begun(folder)
+    if begun is None:
+        return
+    for place in (folder, *sorted((folder / "evaluations").glob("*"))):
+        if (result := read_result(place)) is not None:
+            name = result.get("evaluation", {}).get("name", TRAINING)
+            yield _record(begun, folder, place, result, name)
+
+
+def of_item(item: RunSpec, runs: Path, label: str) -> Iterator[dict[str, Any]]:
+    """The records of a study's run, under that study's names, and of its evaluations alone."""
+    folder = run_folder(runs, item)
+    begun = _begun(folder)
+    if begun is None:
+        return
+    for name, place in ((TRAINING, folder), *((exam.name, exam_folder(runs, item, exam)) for exam in item.exams)):
+        if (result := read_result(place)) is not None:
+            yield _record(begun, folder, place, result, name) | {"system": label}
+
+
+def _begun(folder: Path) -> dict[str, Any] | None:
+    """What a run says of itself; None: there is none, or it is not begun."""
     try:
         run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        config = run["config"]
+        config, labels = run["config"], [str(label) for label in run["labels"]]
         parts = {kind: config[kind]["plugin"] for kind in KINDS} | {"steps": config["training"]["steps"]}
-        labels = [str(label) for label in run["labels"]]
+        made = {"system": labels[0] if labels else "", "seed": config["seed"], **parts, "run": run["id"]}
+        return made | {"commit": run["provenance"]["commit"]}
     except (OSError, ValueError, KeyError, TypeError):
-        return  # not a run, or not begun
-    about = {"system": labels[0] if labels else "", "seed": config["seed"], **parts}
-    for place in (folder, *sorted((folder / "evaluations").glob("*"))):
-        result = read_result(place)
-        if result is not None:
-            name = result.get("evaluation", {}).get("name", "training")
-            yield {**about, "evaluation": name, **result["summary"], "run": run["id"], "folder": str(folder)}
+        return None
+
+
+def _record(
+    begun: dict[str, Any], folder: Path, place: Path, result: dict[str, Any], evaluation: str
+) -> dict[str, Any]:
+    """``commit`` is that of the evaluation: it may have been made later, by other code than the training."""
+    about = {name: value for name, value in begun.items() if name not in ("run", "commit")}
+    made = {"run": begun["run"], "commit": result.get("commit", begun["commit"])}
+    where = {"folder": str(folder), "episodes_file": str(place / "evaluation.safetensors")}
+    return {**about, "evaluation": evaluation, **result["summary"], **made, **where}
 
 
 def of_history(folder: Path) -> Records:

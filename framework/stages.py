@@ -184,7 +184,7 @@ def _run_cell(
     info = RunInfo(run.id, run.labels, folder, run.as_dict())
     if not is_trained(folder):
         record = {"id": run.id, "labels": run.labels, "config": run.as_dict(), "provenance": provenance()}
-        checkpoint.write_json(folder / "run.json", record)
+        checkpoint.write_json(folder / "run.json", record | _earlier(folder, resume))
         learn_interpreter(run, runs, host, progress, resume)
         course = Course(folder, run.id, resume)
         with logged(info, host, progress, course.step) as log:
@@ -203,6 +203,18 @@ def _run_cell(
         clear(made)  # also of a process that was killed after its result and before it had cleared up
         checkpoint.sweep(made)
     return read_result(folder) or {}
+
+
+def _earlier(folder: Path, resume: Resume) -> dict[str, Any]:
+    """Commits of other code that the training was begun with (``--resume anyway``)."""
+    if resume == "fresh" or not has_save(folder):
+        return {}
+    try:
+        before = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        commits = {*before.get("earlier_commits", ()), before["provenance"]["commit"]} - {provenance()["commit"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return {"earlier_commits": sorted(map(str, commits))} if commits else {}
 
 
 def _naming(exam: ExamSpec, progress: Progress | None) -> Progress | None:
@@ -262,7 +274,8 @@ def _train(run: RunSpec, runs: Path, host: PluginHost, log: RunLog, course: Cour
     summary = result.summary() | trainer.regret() | {"seconds": time.perf_counter() - started}
     log.evaluate("evaluation", summary)
     reading = _read(run, host, system)
-    return {"id": run.id, "seed": run.seed, "summary": summary, "reading": reading, "broken": broken}
+    made = {"id": run.id, "seed": run.seed, "commit": provenance()["commit"]}
+    return made | {"summary": summary, "reading": reading, "broken": broken}
 
 
 def _examine(run: RunSpec, exam: ExamSpec, runs: Path, host: PluginHost, log: RunLog, course: Course) -> dict[str, Any]:

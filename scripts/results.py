@@ -1,10 +1,10 @@
 """The tables and figures of docs/: kept as a CSV of finished evaluations, made from it.
 
-    python scripts/results.py keep runs docs/data/systems.csv              # add what is finished in a runs folder
-    python scripts/results.py table docs/data/systems.csv                  # Markdown, one table for each evaluation
-    python scripts/results.py page docs/results.md                         # a page's tables, from the data it names
-    python scripts/results.py draw docs/data/systems.csv transfer docs/img/transfer.png     # bars, as in the paper
-    python scripts/results.py trade docs/data/systems.csv transfer docs/img/trade.png       # reward against violations
+    python scripts/results.py keep studies/systems.yaml docs/data/systems.csv    # add what is finished in runs/
+    python scripts/results.py table docs/data/systems.csv                        # a table for each evaluation
+    python scripts/results.py page docs/results.md                               # a page's tables, made anew
+    python scripts/results.py draw docs/data/systems.csv transfer docs/img/transfer.png   # bars, as in the paper
+    python scripts/results.py trade docs/data/systems.csv transfer docs/img/trade.png     # reward against violations
 
 A long study is run in parts, on one machine or another: its runs are too large for the repository, its results are not.
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -22,32 +21,28 @@ import result_tables
 from matplotlib import pyplot as plt
 from result_tables import BUDGET, SAME_REWARD, check, grouped, rank, read, values
 
-from framework import checkpoint, figures, results
+import framework
+from framework import checkpoint, figures
 from framework.errors import UserError
 from framework.figures import BLUES, GREENS, PATTERNS
-from framework.stages import read_result
+from framework.interfaces.component import KINDS
+from framework.records import TRAINING
 
 KEY = ("system", "evaluation", "seed")
-LEFT_OUT = {"folder", "interpreter", "policy", "optimizer", "env", "seconds"}
+LEFT_OUT = {"folder", "episodes_file", "group", "cell", "baseline", *KINDS, "seconds"}
 LOOSE = ("cf with pcpo",)
 """Systems that are shown with another setting, too."""
-TRAINING = "training"
-"""What records call the evaluation with the training reward."""
 
 
-def keep(runs: Path, file: Path) -> None:
-    """Add a row for each finished evaluation, in place of one of the same system and seed; nothing else is lost."""
+def keep(registry: Path, overrides: list[str], runs: Path, file: Path) -> None:
+    """Add a row for each evaluation that the registry asks for and that is finished, in place of one of the same system
+    and seed; nothing else is lost."""
     kept = {_key(row): row for row in read(file)}
-    of: dict[tuple[str, ...], Path] = {}
-    for record in results(runs):
-        folder = Path(record["folder"])
-        about = json.loads((folder / "run.json").read_text(encoding="utf-8"))["provenance"]
+    for record in framework.load(registry, *overrides).results(runs):
         row = {name: value for name, value in record.items() if name not in LEFT_OUT}
         row["evaluation"] = SAME_REWARD if row["evaluation"] == TRAINING else row["evaluation"]
-        if of.setdefault(_key(row), folder) != folder:
-            which = " and ".join(sorted(str(f) for f in (folder, of[_key(row)])))
-            raise UserError(f"{', '.join(_key(row))}: two runs of the same name, {which}; take away one of them")
-        kept[_key(row)] = row | {"commit": str(about.get("commit"))[:7]} | _by_budget(folder, record["evaluation"])
+        budgets = by_budget(Path(record["episodes_file"]))
+        kept[_key(row)] = row | {"commit": str(row["commit"])[:7]} | budgets
     rows = [kept[key] for key in sorted(kept, key=lambda key: (*key[:2], int(key[2])))]
     names = list(dict.fromkeys(name for row in rows for name in row))
     with file.open("w", newline="", encoding="utf-8") as lines:
@@ -64,16 +59,9 @@ def _rounded(value: Any) -> Any:
     return f"{value:.5g}" if isinstance(value, float) else value
 
 
-def _by_budget(folder: Path, evaluation: str) -> dict[str, float]:
+def by_budget(episodes: Path) -> dict[str, float]:
     """Delta_C for each true h_C, where budgets differ."""
-    places = [folder] if evaluation == TRAINING else sorted((folder / "evaluations").glob("*"))
-    finished = ((place, read_result(place)) for place in places)  # a further one may be going on
-    named = [
-        place
-        for place, result in finished
-        if result and result.get("evaluation", {}).get("name", TRAINING) == evaluation
-    ]
-    tensors, _ = checkpoint.load(named[0] / "evaluation.safetensors")
+    tensors, _ = checkpoint.load(episodes)
     violation = (tensors["cost"] - tensors["threshold"]).clamp(min=0).sum(-1)
     budget = tensors["threshold"].amin(-1)
     budgets = budget.unique().tolist()
@@ -128,8 +116,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="verb", required=True)
     one = verbs.add_parser("keep")
-    one.add_argument("runs", type=Path)
+    one.add_argument("registry", type=Path)
     one.add_argument("csv", type=Path)
+    one.add_argument("overrides", nargs="*", metavar="key=value", help="with which it was run")
+    one.add_argument("--runs-dir", type=Path, default=Path("runs"))
     one = verbs.add_parser("table")
     one.add_argument("csv", type=Path)
     one = verbs.add_parser("draw")
@@ -146,7 +136,7 @@ def main() -> None:
     said = parser.parse_args()
     try:
         if said.verb == "keep":
-            keep(said.runs, said.csv)
+            keep(said.registry, said.overrides, said.runs_dir, said.csv)
         elif said.verb == "table":
             print(result_tables.every_table(said.csv))
         elif said.verb == "page":

@@ -360,3 +360,21 @@ def test_finished_runs_of_another_folder_are_taken(tmp_path, monkeypatch, capsys
     assert "5 finished runs taken from elsewhere" in out
     assert f"damaged there, made anew: {damaged.parent.name}" in out
     assert "1 done, 5 finished before, 0 failed" in out
+
+
+def test_the_page_names_every_version_of_the_code_that_its_numbers_are_of(tmp_path, monkeypatch):
+    def told() -> str:
+        assert main(["s.yaml", "--report", "report.gallery=0"]) == OK
+        return html.unescape(Path("runs/page/report.html").read_text())
+
+    monkeypatch.chdir(tmp_path)
+    Path("s.yaml").write_text(REGISTRY + "evaluations: {longer: {env: {steps: 14}}}\n")
+    assert main(["s.yaml", "--workers", "1", "--quiet", "seeds=[0]", "report.gallery=0"]) == OK
+    assert "Code: commit " in told()
+    run = next(iter(Path("runs/cells").iterdir()))
+    result = next(run.glob("evaluations/*/result.json"))
+    result.write_text(json.dumps(json.loads(result.read_text()) | {"commit": "evaluatedlater"}))
+    about = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(about | {"earlier_commits": ["begunbefore"]}))
+    versions = sorted({"begunbefore", "evaluatedlater", about["provenance"]["commit"]})
+    assert f"The runs were made by different versions of the code: {', '.join(versions)}." in told()

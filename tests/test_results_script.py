@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import csv
+import json
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import framework
+from framework import checkpoint
+from framework.provenance import provenance
 from framework.run import main
 
 SCRIPT = Path(__file__).parent.parent / "scripts" / "results.py"
@@ -48,18 +53,26 @@ def test_parts_of_a_study_add_up(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("parts.yaml").write_text(REGISTRY)
     part("[0]", "first")
-    script("keep", "first", "kept.csv")
+    script("keep", "parts.yaml", "kept.csv", "--runs-dir", "first")
     one = script("table", "kept.csv")
     reward, *_, seeds = cells(one, "cf with pcpo, ford")
     assert "(" in reward and seeds == "1", "one seed: its interval is over episodes, in round brackets"
 
     part("[1]", "second")  # on another machine, say
-    script("keep", "second", "kept.csv")
+    script("keep", "parts.yaml", "kept.csv", "--runs-dir", "second")
     kept = Path("kept.csv").read_text()
     rows = list(csv.DictReader(kept.splitlines()))
     assert len(rows) == 8, "two systems, two seeds, two evaluations"
-    assert all(row["commit"] for row in rows)
-    script("keep", "second", "kept.csv")
+    for record in (r for f in ("first", "second") for r in framework.load("parts.yaml").results(f)):
+        name = "same reward" if record["evaluation"] == "training" else record["evaluation"]
+        (row,) = (r for r in rows if (r["system"], r["evaluation"], int(r["seed"]))
+                  == (record["system"], name, record["seed"]))  # fmt: skip
+        tensors, _ = checkpoint.load(Path(record["episodes_file"]))
+        none_allowed = tensors["threshold"][:, 0] == 0
+        at_zero = (tensors["cost"] - tensors["threshold"]).clamp(min=0)[none_allowed].mean()
+        assert float(row["violation_h0"]) == pytest.approx(float(at_zero), abs=1e-4)
+        assert row["commit"] == provenance()["commit"][:7]
+    script("keep", "parts.yaml", "kept.csv", "--runs-dir", "second")
     assert Path("kept.csv").read_text() == kept, "what is kept twice is there once"
 
     found = {r["system"] + r["evaluation"] + str(r["seed"]): r["reward"] for f in ("first", "second")
@@ -89,27 +102,35 @@ def test_parts_of_a_study_add_up(tmp_path, monkeypatch, capsys):
         (("trade", "kept.csv", "shorter", "p.png", "--also", "absent.csv"), "absent.csv: there are no results in it"),
         (("table", "absent.csv"), "absent.csv: there are no results in it"),
         (("draw", "kept.csv", "shorter", "absent/bars.png"), "No such file or directory: 'absent/bars.png'"),
-        (("keep", "absent", "kept.csv"), "absent: is no runs folder"),
+        (("keep", "absent.yaml", "kept.csv"), "absent.yaml: "),
     ]:
         assert told in refused(*line)
     assert Path("bars.png").read_bytes() == bars, "and nothing is overwritten"
 
 
-def test_what_is_unfinished_is_left_out_and_what_is_twice_there_is_told(tmp_path, monkeypatch, capsys):
+def test_rows_are_named_by_the_registry_and_are_of_its_evaluations_alone(tmp_path, monkeypatch, capsys):
+    """A folder may hold runs that another study made first, and evaluations with settings that have changed since."""
     monkeypatch.chdir(tmp_path)
+    Path("parts.yaml").write_text(REGISTRY.replace("walk on ford", "stroll on meadow").replace("steps: 12", "steps: 6"))
+    part("[0]", "runs")
     Path("parts.yaml").write_text(REGISTRY)
     part("[0]", "runs")
-    (folder,) = Path("runs/cells").glob("ford-none-*")
-    (folder / "evaluations" / "begun").mkdir()
-    script("keep", "runs", "kept.csv")
-    assert len(Path("kept.csv").read_text().splitlines()) == 1 + 4
-
-    kept = Path("kept.csv").read_bytes()
-    assert (
-        main(["parts.yaml", "seeds=[0]", "training.gamma=0.9", "--runs-dir", "runs", "--workers", "1", "--quiet"]) == 0
-    )
-    assert "walk on ford, same reward, 0: two runs of the same name, " in refused("keep", "runs", "kept.csv")
-    assert Path("kept.csv").read_bytes() == kept
+    walk = next(Path("runs/cells").glob("ford-none-*"))
+    assert len(list(walk.glob("evaluations/*/result.json"))) == 2
+    later = json.loads((walk / "result.json").read_text())
+    for result in walk.glob("evaluations/*/result.json"):
+        found = json.loads(result.read_text())
+        wanted = found["evaluation"]["env"]["steps"] == 12
+        result.write_text(json.dumps(found | {"commit": "later" if wanted else "outdated"}))
+    (walk / "evaluations" / "begun").mkdir()
+    script("keep", "parts.yaml", "kept.csv")
+    rows = {
+        (row["system"], row["evaluation"]): row for row in csv.DictReader(Path("kept.csv").read_text().splitlines())
+    }
+    assert set(rows) == {(f"{s} on ford", e) for s in ("walk", "cf with pcpo") for e in ("same reward", "shorter")}
+    assert rows["walk on ford", "shorter"]["commit"] == "later"
+    assert float(rows["walk on ford", "shorter"]["length"]) > 6, "of the longer one, which the registry names"
+    assert rows["walk on ford", "same reward"]["commit"] == later["commit"][:7]
 
 
 PAGE = """# A page
@@ -130,7 +151,7 @@ def test_the_tables_of_a_page(tmp_path, monkeypatch, capsys):
     Path("parts.yaml").write_text(REGISTRY)
     part("[0, 1]", "runs")
     Path("docs/data").mkdir(parents=True)
-    script("keep", "runs", "docs/data/kept.csv")
+    script("keep", "parts.yaml", "docs/data/kept.csv")
     Path("docs/page.md").write_text(PAGE)
     script("page", "docs/page.md")
     made = Path("docs/page.md").read_text()

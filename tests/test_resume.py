@@ -288,7 +288,13 @@ def test_a_save_of_other_code_is_refused_unless_told_otherwise(folder, capsys, m
     assert "was saved with heed '0'" in out
     assert "commit 'older'" in out
     assert "--resume anyway goes on all the same, --resume fresh starts over" in out
+    about = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(about | {"provenance": {"commit": "older"}}))
+    assert main([*words, "--resume", "anyway"]) == 1, "what was saved here fits no run"
+    gone_on = json.loads((run / "run.json").read_text())
+    assert gone_on["earlier_commits"] == ["older"] and gone_on["provenance"] == about["provenance"]
     assert main([*words, "--resume", "fresh"]) == OK
+    assert "earlier_commits" not in json.loads((run / "run.json").read_text())
 
 
 def test_a_damaged_save_is_named_and_the_one_before_is_used(tmp_path, capsys):
