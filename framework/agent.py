@@ -25,6 +25,10 @@ from framework.interfaces import (
 )
 from framework.interfaces.interpreter import reset_rows
 from framework.ledger import PLAIN, Ledger, Reckoning
+from framework.wording import counted
+
+ROUNDING = 1e-4
+"""How far past 0 or 1 a probability may be."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,50 @@ class Mind:
     ledger: Ledger
     interpreter: State
     policy: State
+
+
+def encoded(interpreter: ConstraintInterpreter, sentences: Sequence[str]) -> Tensor:
+    """What ``encode`` makes of them, [S, ...]; anything else is told."""
+    code: Any = interpreter.encode(sentences)
+    if not isinstance(code, Tensor) or code.shape[:1] != (len(sentences),):
+        want = f"one row for each of {counted(len(sentences), 'sentence')}"
+        raise _misread(interpreter, f"encode must return a tensor with {want}, not {_shape(code)}")
+    return code
+
+
+def checked(
+    interpreter: ConstraintInterpreter, answer: Any, before: State, rows: int, cells: Sequence[int]
+) -> tuple[Interpretation, State]:
+    """What ``step`` returned, if it can be used: a mask of NaN would forbid nothing, and nobody would know.
+
+    At every step, so it must be cheap: shapes and extremes are compared, and a sum tells whether all is finite.
+    """
+    if not (isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[0], Interpretation)):
+        got = [type(item).__name__ for item in answer] if isinstance(answer, tuple) else type(answer).__name__
+        raise _misread(interpreter, f"step must return (Interpretation, state), not {got}")
+    seen, state = answer
+    parts = [("mask", seen.mask, (rows, *cells)), ("threshold", seen.threshold, (rows,))]
+    parts += [("trespass", seen.trespass, (rows,))] if seen.trespass is not None else []
+    for name, part, want in parts:
+        if not isinstance(part, Tensor) or part.shape != want:
+            raise _misread(interpreter, f"{name} must be a tensor of shape {list(want)}, not {_shape(part)}")
+        if part.dtype != torch.float32:  # numpy's are float64, comparisons bool; the policy would stumble over them
+            got = str(part.dtype).removeprefix("torch.")
+            raise _misread(interpreter, f"{name} is {got}, but must be float32; add .float()")
+    if not math.isfinite(sum(part.sum() for _, part, _ in parts)):
+        for name, part, _ in parts:
+            if not bool(part.isfinite().all()):
+                raise _misread(interpreter, f"{name} is NaN or infinite")
+    low, high = (float(end) for end in torch.aminmax(seen.mask))
+    if low < -ROUNDING or high > 1 + ROUNDING:
+        told = f"mask has values from {low:.3g} to {high:.3g}: it must hold probabilities, 0 to 1, not logits"
+        raise _misread(interpreter, told)
+    want_state = [_shape(part) for part in before]
+    if not isinstance(state, tuple) or [_shape(part) for part in state] != want_state:
+        shapes = [_shape(part) for part in state] if isinstance(state, tuple) else type(state).__name__
+        told = f"step must return a state shaped as initial_state's, {want_state}, not {shapes}"
+        raise _misread(interpreter, told)
+    return seen, state
 
 
 class Agent:
@@ -58,14 +106,7 @@ class Agent:
     @torch.no_grad()
     def read(self) -> None:
         """Each distinct sentence once; again only if the interpreter has changed."""
-        self.code = self._encoded(self._sentences)  # [S, ...]
-
-    def _encoded(self, sentences: Sequence[str]) -> Tensor:
-        code: Any = self.interpreter.encode(sentences)
-        if not isinstance(code, Tensor) or code.shape[:1] != (len(sentences),):
-            want = f"one row for each of {len(sentences)} sentences"
-            raise _misread(self.interpreter, f"encode must return a tensor with {want}, not {_shape(code)}")
-        return code
+        self.code = encoded(self.interpreter, self._sentences)  # [S, ...]
 
     def fresh_mind(self) -> Mind:
         rows = self.rows * self.spec.constraints
@@ -87,7 +128,8 @@ class Agent:
             _fold(labels),
             felt.repeat_interleave(k, 0),
         )
-        seen, interpreter_state = self._checked(self.interpreter.step(given, before), before)
+        answer = self.interpreter.step(given, before)
+        seen, interpreter_state = checked(self.interpreter, answer, before, n * k, self.spec.cells)
         ledger = mind.ledger.charge(now.touched, self._trespassed(seen, felt)).observe(seen, start, self.reckoning)
         mask, budget, threshold = ledger.combined()
         inputs = PolicyInput(
@@ -104,34 +146,6 @@ class Agent:
         state = reset_rows(mind.policy, self.policy.initial_state(n), start)
         memory, policy_state = self.policy.remember(inputs, state)
         return dataclasses.replace(inputs, memory=memory), Mind(ledger, interpreter_state, policy_state)
-
-    def _checked(self, answer: Any, before: State) -> tuple[Interpretation, State]:
-        """What ``step`` returned, if the ledger can use it: a mask of NaN would forbid nothing, and nobody would know.
-
-        At every step, so it must be cheap: shapes are compared, and a sum tells whether all is finite.
-        """
-        if not (isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[0], Interpretation)):
-            got = [type(item).__name__ for item in answer] if isinstance(answer, tuple) else type(answer).__name__
-            raise _misread(self.interpreter, f"step must return (Interpretation, state), not {got}")
-        seen, state = answer
-        rows = self.rows * self.spec.constraints
-        parts = [("mask", seen.mask, (rows, *self.spec.cells)), ("threshold", seen.threshold, (rows,))]
-        parts += [("trespass", seen.trespass, (rows,))] if seen.trespass is not None else []
-        for name, part, want in parts:
-            if not isinstance(part, Tensor) or part.shape != want:
-                raise _misread(self.interpreter, f"{name} must be a tensor of shape {list(want)}, not {_shape(part)}")
-            if part.dtype == torch.float64:  # as numpy's are; the policy would stumble over it
-                raise _misread(self.interpreter, f"{name} is float64, but must be float32; add .float()")
-        if not math.isfinite(sum(part.sum() for _, part, _ in parts)):
-            for name, part, _ in parts:
-                if not bool(part.isfinite().all()):
-                    raise _misread(self.interpreter, f"{name} is NaN or infinite")
-        want_state = [_shape(part) for part in before]
-        if not isinstance(state, tuple) or [_shape(part) for part in state] != want_state:
-            shapes = [_shape(part) for part in state] if isinstance(state, tuple) else type(state).__name__
-            told = f"step must return a state shaped as initial_state's, {want_state}, not {shapes}"
-            raise _misread(self.interpreter, told)
-        return seen, state
 
     def _trespassed(self, seen: Interpretation, felt: Tensor) -> Tensor | None:
         """[N, K] bool. Only a move can trespass: to stay where one is costs nothing, and an episode starts for free."""
@@ -161,7 +175,7 @@ class Glance(Agent):
     @torch.no_grad()
     def read(self) -> None:
         some = self._sentences[:8]  # a transformer takes minutes for thousands
-        self.code = self._encoded(some)[torch.arange(len(self._sentences)) % len(some)]
+        self.code = encoded(self.interpreter, some)[torch.arange(len(self._sentences)) % len(some)]
 
 
 def labels_for(interpreter: ConstraintInterpreter, env: ConstraintEnv) -> Labels | None:

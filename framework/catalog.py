@@ -19,6 +19,8 @@ class Entry:
     cls: type[Component] | None
     unavailable: str = ""
     version: str = ""
+    guessed: bool = False
+    """It could not be imported, so its name was taken from its file: it may have any other."""
 
     @property
     def owner(self) -> str:
@@ -55,7 +57,10 @@ class Catalog:
                 return self.find(elsewhere[0], name)
             if elsewhere:
                 return Problem(f"'{name}' is a plugin of kind {elsewhere[0]}, not {kind}")
+            unread = [f"{e.origin}: {e.unavailable}" for e in self if e.guessed]
             hint = "; a plugin failed to load" if self.incomplete else did_you_mean(name, self.names(kind))
+            if unread and not self.incomplete:
+                hint = f"; it may be in what could not be imported: {'; '.join(unread)}"
             return Problem(f"no {kind} plugin is called '{name}'{hint}")
         if entry.cls is None or entry.unavailable:
             return Problem(f"{kind} '{name}' is not available: {entry.unavailable}", owner=entry.origin)

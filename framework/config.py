@@ -13,7 +13,7 @@ from framework import grid
 from framework.cell import Cell, RunSpec, build_cell, build_part
 from framework.convert import Notes, convert
 from framework.errors import Problem, UserError, did_you_mean
-from framework.exams import check_after, exams_of
+from framework.exams import check_after, check_reached, exams_of
 from framework.grid import GridCell
 from framework.interfaces.component import KINDS, Kind
 from framework.plugin_manager import FOLDERS, PluginHost, PluginRef
@@ -101,6 +101,7 @@ class _Checker:
             dataclasses.replace(cell, exams=exams_of(cell, exams, self.host.catalog, self.notes, self.folder))
             for cell in cells
         ]
+        check_reached(exams, {exam.name for cell in cells for exam in cell.exams}, self.notes)
         reuse = self._reused()
         if self.notes.problems:
             raise UserError(self.notes.problems)

@@ -200,7 +200,7 @@ class PluginHost:
                 self.problems.append(Problem(f"plugin {origin}: {advice}", where=where))
             elif missing and missing not in (str(target).split(".")[0], "framework", "plugins"):
                 kind, name = fallback
-                self._add(Entry(kind, name, origin, None, not_found(missing), version), where)
+                self._add(Entry(kind, name, origin, None, not_found(missing), version, guessed=not builtin), where)
             else:
                 self.problems.append(Problem(f"plugin {origin}: cannot be imported: {error}", where=where))
             return

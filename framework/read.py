@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
+from framework.agent import checked, encoded
 from framework.errors import Problem, UserError, complain, stopped
 from framework.interfaces import ConstraintEnv, InterpreterInput
 from framework.readers import USUAL_ENV, Reader, choose
@@ -83,8 +84,10 @@ def _read_sentences(reader: Reader, sentences: Sequence[str], seed: int, console
         raise UserError(f"interpreter '{interpreter.name}' is told the truth of a world; it reads no sentence")
     now = env.reset()
     for sentence in sentences:
-        code = interpreter.encode([sentence[:LONGEST]])
-        seen, _ = interpreter.step(InterpreterInput(now.obs, code), interpreter.initial_state(1))
+        code, state = encoded(interpreter, [sentence[:LONGEST]]), interpreter.initial_state(1)
+        seen, _ = checked(
+            interpreter, interpreter.step(InterpreterInput(now.obs, code), state), state, 1, env.spec.cells
+        )
         threshold = float(seen.threshold[0])
         line = f"at most {max(0, math.floor(threshold + 0.5))} times (h_C {threshold:.2f})"
         if seen.confidence is not None:

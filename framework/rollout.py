@@ -98,7 +98,6 @@ class Collector:
         terminated, truncated = torch.stack([e[0] for e in ends]), torch.stack([e[1] for e in ends])
         done = terminated | truncated
         reward, cost, action, valid = (torch.stack(x) for x in (rewards, costs, actions, valids))
-        done = done | ~valid  # nothing flows across the step that starts the next episode
         advantage, target = gae(reward, value[:-1], next_value, terminated, done, training.gamma, training.gae_lambda)
         cost_advantage, cost_target = gae(
             cost, cost_value[:-1], next_cost_value, terminated, done, training.cost_gamma, training.cost_gae_lambda

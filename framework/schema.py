@@ -102,9 +102,9 @@ class Exam:
     finetune: int = 0
     """Environment steps of policy learning there first. The interpreter stays frozen, and the cost is the
     interpreter's own: the environment tells none (only the ``oracle``, which is an instrument, asks it)."""
-    soften: float = 0.2
-    """Before fine-tuning, what decides between actions is multiplied by this: a policy that is sure of what used to pay
-    unlearns it very slowly. 1: go on as it is."""
+    soften: float | None = None
+    """Before fine-tuning, what decides between actions is multiplied by this (default: 0.2): a policy that is sure of
+    what used to pay unlearns it very slowly. 1: go on as it is."""
     after: str | None = None
     """An evaluation with fine-tuning that stands before this one: go on with the policy that it made, in its env. So
     what was fine-tuned once is seen again with ``greedy: true``, or with ``env: {constraints: 3}``."""
@@ -117,7 +117,7 @@ class Exam:
 
     def __post_init__(self) -> None:
         _at_least(0, finetune=self.finetune)
-        if not 0 <= self.soften <= 1:
+        if self.soften is not None and not 0 <= self.soften <= 1:
             raise ValueError(f"soften must be between 0 and 1, not {self.soften:g}")
         if self.episodes is not None:
             _at_least(1, episodes=self.episodes)

@@ -216,6 +216,18 @@ class Remembers(Oracle):
             "mask is float64, but must be float32; add .float()",
         ),
         (
+            lambda seen, state: (dataclasses.replace(seen, mask=seen.mask > 0.5), state),
+            "mask is bool, but must be float32; add .float()",
+        ),
+        (
+            lambda seen, state: (dataclasses.replace(seen, threshold=seen.threshold.long()), state),
+            "threshold is int64, but must be float32; add .float()",
+        ),
+        (
+            lambda seen, state: (dataclasses.replace(seen, mask=seen.mask * 0 - 2.5), state),
+            "mask has values from -2.5 to -2.5: it must hold probabilities, 0 to 1, not logits",
+        ),
+        (
             lambda seen, state: (seen, None),
             "step must return a state shaped as initial_state's, [[3, 2]], not NoneType",
         ),

@@ -195,13 +195,45 @@ def test_it_plays_with_the_fine_tuned_weights(run):
     [
         ("{first: {after: trnsfer}, transfer: {finetune: 400}}", "first.after: no evaluation is called 'trnsfer'; did"),
         ("{first: {after: transfer}, transfer: {finetune: 400}}", "first.after: 'transfer' has to stand before"),
-        ("{plain: {}, second: {after: plain}}", "second.after: 'plain' does not fine-tune"),
+        (
+            "{plain: {}, second: {after: plain}}",
+            "second.after: 'plain' does not fine-tune, so there is nothing to go on",
+        ),
+        ("{one: {after: one}}", "one.after: an evaluation cannot go on from itself"),
+        (
+            "{a: {finetune: 400}, b: {after: a}, c: {after: b}}",
+            "c.after: 'b' does not fine-tune; it goes on from 'a', so",
+        ),
+        ("{b: {after: plain}, plain: {}}", "b.after: 'plain' has to stand before 'b'"),
+        ("{b: {after: plain}, plain: {}}", "b.after: 'plain' does not fine-tune, so"),
+        (
+            "{a: {finetune: 400, systems: [polco]}, b: {after: a, systems: [random*]}}",
+            "b.systems: none of these systems goes",
+        ),
+        ("{a: {finetune: 400}, b: {after: a, soften: 0.5}}", "b.soften: 'soften' is for evaluations with 'finetune'"),
+        ("{a: {finetune: 450}, b: {after: a, env: {stepz: 3}}}", "b.env.stepz: unknown key 'stepz'"),
         ("{a: {finetune: 400}, b: {after: a, finetune: 400}}", "b.finetune: 'finetune' and 'after' exclude each other"),
     ],
 )
 def test_after_what_cannot_be_gone_on_from(run, capsys, exams_, message):
     assert run(REGISTRY + f"\nevaluations: {exams_}\n", "--check") == MISTAKE
     assert f"evaluations.{message}" in capsys.readouterr().err
+
+
+def test_what_an_evaluation_goes_on_from_is_part_of_its_name(tmp_path):
+    """Or figures of the policy as it was trained could be taken for those of the fine-tuned one."""
+
+    def keys(soften: float) -> dict[str, str]:
+        tuned = f"tuned: {{env: {{reward: transfer}}, finetune: 400, soften: {soften}}}"
+        after = "after: {after: tuned, greedy: true}, plain: {env: {reward: transfer}, greedy: true}"
+        (tmp_path / "s.yaml").write_text(f"{REGISTRY}evaluations: {{{tuned}, {after}}}\n")
+        run = load(tmp_path / "s.yaml").runs[0]
+        return {exam.name: exam.key for exam in run.exams}
+
+    little, much = keys(0.5), keys(0.1)
+    assert little["after"] != little["plain"]
+    assert little["plain"] == much["plain"]
+    assert little["tuned"] != much["tuned"] and little["after"] != much["after"]
 
 
 @pytest.mark.parametrize("plugin", ["hazardworld_grid", "lavawall", "hazardworld_robot", "safety_point"])

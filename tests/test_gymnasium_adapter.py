@@ -100,6 +100,14 @@ class SameStep(ConstraintEnv):
         self.inner.load_state_dict(state)
 
 
+class Wader(Walker):
+    """From post to post through the water, and so paid in the last step, too."""
+
+    def distribution(self, inputs):
+        moves = torch.where(inputs.memory[:, 0].long() // 2 % 2 == 0, 0, 2)
+        return Categorical.from_logits(torch.nn.functional.one_hot(moves, 4) * 200.0)
+
+
 def test_a_finished_episode_keeps_its_own_sentence_and_budget():
     plain, reset_within = Ford(Ford.Config(steps=5), 4, "train", 1), SameStep(4)
     next_step, same_step = collect(plain, 60, Walker), collect(reset_within, 60, Walker)
@@ -109,9 +117,10 @@ def test_a_finished_episode_keeps_its_own_sentence_and_budget():
     for field in dataclasses.fields(next_step.episodes):
         one, two = getattr(next_step.episodes, field.name), getattr(same_step.episodes, field.name)
         assert torch.equal(one, two[:count]), field.name
-    one, two = (evaluate(env, agent_of(env, Walker), 40, 0.9, torch.Generator()) for env in (plain, reset_within))
-    for name in ("reward", "discounted", "cost", "threshold", "kind", "length"):
+    one, two = (evaluate(env, agent_of(env, Wader), 40, 0.9, torch.Generator()) for env in (plain, reset_within))
+    for name in ("reward", "discounted", "safe_reward", "cost", "threshold", "kind", "length"):
         assert torch.equal(getattr(one, name), getattr(two, name)), name
+    assert (one.safe_reward < one.reward).any(), "some violate before they are paid"
 
 
 @pytest.mark.parametrize("mode", ["next_step", "same_step"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from small_study import HEED, cells, lines
 
-from framework.run import FAILED, MISTAKE, OK
+from framework.run import FAILED, MISTAKE, OK, main
 
 BROKEN = """
     from framework.hookspecs import hookimpl
@@ -301,3 +301,17 @@ def test_a_mistake_in_explain_costs_its_words_and_not_the_run(study):
     log = (folder / "log.txt").read_text()
     assert log.count("interpreter 'wordless': explain raised TypeError: ") == 1, "once, not for every sentence"
     assert "wordless.py:9); its words are left out" in log
+
+
+def test_a_misspelt_import_is_told_whatever_the_plugin_is_called(tmp_path, monkeypatch, capsys):
+    """Its file says another name, so nobody knows which name is missing: it is not a misspelt one."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("import torhc\n")
+    Path("s.yaml").write_text(
+        "study: s\nplugins: [{path: mine.py}]\n"
+        "experiments: {a: {env: ford, interpreter: keyreader, policy: mlp, optimizer: trpo}}\n"
+    )
+    assert main(["s.yaml", "--check"]) == MISTAKE
+    told = capsys.readouterr().err
+    assert "no interpreter plugin is called 'keyreader'; it may be in what could not be imported: " in told
+    assert "mine.py: it imports 'torhc', and there is no module of that name" in told and "did you mean" not in told

@@ -124,6 +124,14 @@ def test_an_interpreter_with_nothing_to_learn_reads_without_a_file(tmp_path, mon
         assert capsys.readouterr().err == f"{told}\n"
 
 
+def test_an_interpreter_that_breaks_its_contract_is_told_as_in_a_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("length.py").write_text(NOTHING_TO_LEARN.replace("torch.zeros(", "torch.full((")
+                                 .replace("*self.spec.cells)", "*self.spec.cells), 2.5)"))  # fmt: skip
+    assert main(["three words long", "--plugin", "length.py", "--env", "ford"]) == 2
+    assert capsys.readouterr().err.startswith("interpreter 'length': mask has values from 2.5 to 2.5: it")
+
+
 PLUGIN = """
 import torch
 from torch import nn

@@ -362,6 +362,26 @@ def test_finished_runs_of_another_folder_are_taken(tmp_path, monkeypatch, capsys
     assert "1 done, 5 finished before, 0 failed" in out
 
 
+def test_evaluations_that_are_finished_elsewhere_are_taken_too(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("plain.yaml").write_text(REGISTRY)
+    assert main(["plain.yaml", "--workers", "1", "--quiet", "report.gallery=0"]) == OK
+    more = "evaluations: {longer: {env: {steps: 14}}}\n"
+    Path("first.yaml").write_text(REGISTRY + more)
+    assert main(["first.yaml", "--workers", "1", "--runs-dir", "elsewhere", "--quiet", "report.gallery=0"]) == OK
+    one, other = sorted(Path("elsewhere/cells").glob("*/evaluations/*/result.json"))[:2]
+    one.unlink()
+    (other.parent / "evaluation.safetensors").write_bytes(b"x")
+    before = {file: file.stat().st_mtime_ns for file in Path("runs/cells").glob("*/result.json")}
+    Path("registry.yaml").write_text(REGISTRY + more + "reuse: [elsewhere]\n")
+    capsys.readouterr()
+    assert main(["registry.yaml", "--workers", "1", "report.gallery=0"]) == OK
+    out = capsys.readouterr().out
+    assert "4 finished runs taken from elsewhere" in out
+    assert "2 done, 4 finished before, 0 failed" in out
+    assert {file: file.stat().st_mtime_ns for file in before} == before, "what was trained here is left alone"
+
+
 def test_the_page_names_every_version_of_the_code_that_its_numbers_are_of(tmp_path, monkeypatch):
     def told() -> str:
         assert main(["s.yaml", "--report", "report.gallery=0"]) == OK
