@@ -98,13 +98,15 @@ def _check(entry: Entry, settings: list[str], env: type[ConstraintEnv] | None, c
     extra: dict[str, Any] = {} if entry.kind == "env" else {"env": env}
     try:
         for promise in CHECKS[entry.kind](entry.cls, config, **extra):
-            console.print(f"  [green]ok[/green]  {promise}")
+            console.print(f"  [green]ok[/green]  {promise}", soft_wrap=True)
     except ContractBroken as error:
         if error.env:
             console.print(f"  in env '{error.env}':", markup=False)
         for fault in error.faults:
             console.print("  [red]NO[/red]", end="  ")
             console.print(fault, markup=False, soft_wrap=True)
+        if error.env and env is None and any(": raised " in fault for fault in error.faults):
+            console.print("  (made for another environment? --env NAME tries it there)", style="dim", soft_wrap=True)
         return False
     return True
 

@@ -24,6 +24,7 @@ from framework.stages import run_folder
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter, MaxNLocator
 
 matplotlib.rcParams |= {
     "axes.spines.top": False,
@@ -186,7 +187,8 @@ def curves(study: Study, runs: Path) -> Figure | None:
     for axis, (_, title) in zip(axes, panels, strict=True):
         axis.set_xlabel("environment steps")
         axis.set_title(title)
-        axis.xaxis.set_major_formatter(lambda value, _: f"{value / 1e6:g} M")
+        axis.xaxis.set_major_locator(MaxNLocator(5))
+        axis.xaxis.set_major_formatter(EngFormatter())  # 50 k, 1 M
     axes[1].set_yscale("symlog", linthresh=0.1)
     axes[1].set_ylim(bottom=0)
     axes[1].axvline(0, color="grey", linewidth=0.6)

@@ -190,6 +190,7 @@ DOUBLE = "float64; it must be float32; torch.from_numpy keeps numpy's float64: a
     [
         (answering(mask=lambda seen: seen.mask.double()), f"mask is {DOUBLE}"),
         (answering(threshold=lambda seen: seen.threshold.double()), f"threshold is {DOUBLE}"),
+        (answering(mask=lambda seen: seen.mask > 0.5), "mask is bool; it must be float32; add .float()"),
         (answering(mask=lambda seen: seen.mask * NAN), "mask is NaN or infinite"),
         (answering(confidence=lambda seen: seen.threshold * NAN), "confidence is NaN or infinite"),
         (
@@ -327,3 +328,30 @@ def test_the_check_says_where_and_takes_an_env_from_a_file(tmp_path, capsys):
 
 def test_kit_passes_the_fine_one():
     assert check_interpreter(Fine, env="ford")
+
+
+def test_an_entity_that_is_not_there_is_told_with_those_that_are(tmp_path, capsys):
+    (tmp_path / "lava_reader.py").write_text(
+        "from framework.hookspecs import hookimpl\n"
+        "from framework.interfaces import ConstraintInterpreter, Interpretation\n"
+        "import torch\n\n"
+        "class LavaReader(ConstraintInterpreter):\n"
+        "    name = 'lava_reader'\n\n"
+        "    def encode(self, sentences):\n"
+        "        return torch.zeros(len(sentences), 1)\n\n"
+        "    def step(self, inputs, state):\n"
+        "        lava = inputs.obs[..., 0] == self.spec.code_of('lava')\n"
+        "        return Interpretation(lava.float(), inputs.code[:, 0]), state\n\n"
+        "@hookimpl\n"
+        "def heed_components():\n"
+        "    return [LavaReader]\n"
+    )
+    file = str(tmp_path / "lava_reader.py")
+    assert check([file]) == 1
+    said = capsys.readouterr().out
+    assert "no entity is called 'lava' here; known: bridge, grass, post, water" in said
+    assert "--env NAME tries it there" in said
+    assert check([file, "--env", "hazardworld_grid"]) == 0
+    assert "--env NAME" not in capsys.readouterr().out
+    assert check([file, "--env", "hazardworld_robot"]) == 1
+    assert "no entity has a code here: the observation is no grid of codes" in capsys.readouterr().out

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
+from framework.check import main as check
 from framework.config import load
 from framework.interfaces.component import KINDS
 from framework.new import main
@@ -68,6 +71,24 @@ def test_the_generated_interpreter_learns_to_read(tmp_path, monkeypatch, capsys)
     table = (tmp_path / "runs" / "my_own" / "reading.csv").read_text().splitlines()
     scores = dict(zip(table[0].split(","), table[1].split(","), strict=True))
     assert float(scores["cell_accuracy"]) > 0.95
+
+
+def test_the_tutorial_improves_what_is_generated(tmp_path, monkeypatch, capsys):
+    """Its fourth step as a reader takes it: a setting, another loop, and both versions in one grid."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["interpreter", "my_reader"]) == 0
+    page = (ROOT / "docs" / "tutorials" / "interpreter.md").read_text()
+    setting, loop = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    (axis,) = re.findall(r"```yaml\naxes:\n *(.*?)\n```", page)
+    plugin, registry = Path("my_reader.py"), Path("my_reader.yaml")
+    old_loop = re.search(r" +for word in re.findall.*?\n.*?\n", plugin.read_text())[0]
+    code = plugin.read_text().replace(old_loop, indent(loop, " " * 12))
+    plugin.write_text(code.replace("    def __post_init__", f"{indent(setting, ' ' * 4)}\n    def __post_init__"))
+    registry.write_text(registry.read_text().replace("interpreter: [my_reader, naive_bayes]", axis))
+    assert check(["my_reader.py", "pairs=true"]) == 0, capsys.readouterr().out
+    readers = [run.cell.interpreter for run in load(registry).runs]
+    assert [reader.plugin for reader in readers] == ["my_reader", "my_reader", "naive_bayes"]
+    assert [reader.config.pairs for reader in readers[:2]] == [False, True]
 
 
 def told(words, capsys) -> str:

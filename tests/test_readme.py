@@ -39,6 +39,12 @@ def test_the_plugin_keeps_its_contract(folder):
     assert "NO" not in done.stdout
 
 
+def test_the_plugin_works_in_another_world_with_water_too(folder):
+    done = shell(folder, "framework.check", "counting_reader.py", "--env", "hazardworld_grid")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "for env 'hazardworld_grid'" in done.stdout
+
+
 def test_the_plugin_is_found_checked_run_and_compared(folder):
     checked = shell(folder, "framework.run", "mine.yaml", "--check")
     assert checked.returncode == 0, checked.stderr

@@ -81,6 +81,15 @@ class EnvSpec:
     lidar_edges: tuple[tuple[float, ...], ...] = ()
     """For robots whose cells are (entity, distance): what the entity's lidar reads where that cell begins."""
 
+    def code_of(self, entity: str) -> int:
+        """The code of an entity in channel 0 of a ``codes`` observation: ``obs[..., 0] == spec.code_of("water")``."""
+        codes = dict(zip(self.entities, self.entity_codes, strict=False))
+        if not codes:
+            raise ValueError("no entity has a code here: the observation is no grid of codes with named entities")
+        if entity not in codes:
+            raise ValueError(f"no entity is called '{entity}' here; known: {', '.join(sorted(codes))}")
+        return codes[entity]
+
 
 def map_tensors(item: T, change: Callable[[Tensor], Tensor]) -> T:
     """A dataclass of tensors with each tensor changed; fields marked ``shared`` stay as they are."""

@@ -81,7 +81,8 @@ class Contract:
 
     def numbers(self, name: str, value: Tensor, dtype: torch.dtype = torch.float32) -> bool:
         """Of that type, and finite: to be asked before anything is made of them."""
-        hint = "; torch.from_numpy keeps numpy's float64: add .float()" if value.dtype == torch.float64 else ""
+        why = " torch.from_numpy keeps numpy's float64:" if value.dtype == torch.float64 else ""
+        hint = f";{why} add .float()" if dtype == torch.float32 else ""
         right = self.require(value.dtype == dtype, f"{name} is {_plain(value.dtype)}; it must be {_plain(dtype)}{hint}")
         if value.is_floating_point():
             right &= self.require(bool(torch.isfinite(value).all()), f"{name} is NaN or infinite")
