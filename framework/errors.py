@@ -65,7 +65,11 @@ def _place(problem: Problem) -> tuple[str, int]:
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
     """``; did you mean 'x'?``, or the whole list when nothing is near and the list is short."""
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    if near:
-        return f"; did you mean '{near[0]}'?"
+    if meant := near(word, known):
+        return f"; did you mean '{meant}'?"
     return f"; known: {', '.join(sorted(known))}" if 0 < len(known) <= 24 else ""
+
+
+def near(word: str, known: Sequence[str]) -> str | None:
+    """The known word that this one is probably a misspelling of."""
+    return next(iter(difflib.get_close_matches(word, known, n=1, cutoff=0.6)), None)

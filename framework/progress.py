@@ -98,7 +98,7 @@ class Display:
 
     def _more(self, run_id: str, event: str, details: Mapping[str, Any], head: str) -> str:
         if event == "start":
-            return f"{head}: starts" + (" to learn to read" if details["kind"] == "interpreter" else "")
+            return f"{head}: starts" + (" with its interpreter" if details["kind"] == "interpreter" else "")
         if event == "skipped":
             return f"{head}: finished before"
         found = self._clock.stage(run_id)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from framework.convert import Notes, convert
-from framework.errors import did_you_mean
+from framework.errors import did_you_mean, near
 from framework.names import file_part, folder_fault, name_fault
 from framework.plugin_manager import PluginRef
 from framework.schema import Ablation, Exam, Experiment, PluginEntry, Registry
@@ -69,15 +70,21 @@ def _check_file_names(evaluations: Mapping[str, Any], notes: Notes) -> None:
 
 
 def _lenient(cls: type, body: object, path: str, notes: Notes, owner: str) -> Any:
-    """Like ``convert``, but a bad key is noted and left out, so that what the others say is checked as well."""
+    """Like ``convert``, but a bad key is noted and left out, so that what the others say is checked as well. A misspelt
+    one is noted and then read as what it was meant to be: nobody is told that a component is missing which is there."""
     if not isinstance(body, Mapping):
         return convert(cls, body, path, notes, owner)
+    known = [f.name for f in dataclasses.fields(cls)]
     good = {}
     for key, value in body.items():
         before = len(notes.problems)
         convert(cls, {key: value}, path, notes, owner)
         if len(notes.problems) == before:
             good[key] = value
+        elif key not in known and (meant := near(str(key), known)) and meant not in body:
+            trial = Notes()
+            convert(cls, {meant: value}, path, trial, owner)
+            good |= {} if trial.problems else {meant: value}
     return convert(cls, good, path, notes, owner)
 
 

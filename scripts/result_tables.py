@@ -5,8 +5,9 @@ A page says between two comments what belongs there, and ``scripts/results.py pa
     <!-- table data/systems.csv transfer: reward, Delta_C -->
     <!-- end -->
 
-``table FILE EVALUATION[: COLUMNS]`` has a row for each system (all columns, if none are named), ``budgets FILE
-EVALUATION`` its violations by true budget. Files are relative to the page.
+``table FILE EVALUATION[: COLUMNS]`` has a row for each system and kind of constraint (all columns, if none are named),
+``budgets FILE EVALUATION`` their violations by true budget. ``kinds FILE EVALUATION`` has a row for each system and a
+column for each kind. Files are relative to the page.
 """
 
 from __future__ import annotations
@@ -108,6 +109,19 @@ def by_budget(rows: Rows, evaluation: str) -> str:
     return "\n".join(lines)
 
 
+def by_kind(rows: Rows, evaluation: str) -> str:
+    """Reward and violations in brief: a column for each kind of constraint."""
+    found = grouped(rows, evaluation)
+    kinds = list(dict.fromkeys(kind for kind, _ in found))
+    systems = sorted({system for _, system in found}, key=rank)
+    lines = [f"| {evaluation}: reward / Delta_C | {' | '.join(kinds)} |", f"|{'---|' * (len(kinds) + 1)}"]
+    for system in systems:
+        seeds = [found.get((kind, system), []) for kind in kinds]
+        cells = [f"{_mean(s, 'reward', 2)} / {_mean(s, 'violation', 2)}" if s else "" for s in seeds]
+        lines.append(f"| {system} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def every_table(file: Path) -> str:
     rows = check(file)
     names = evaluations(rows)
@@ -115,7 +129,8 @@ def every_table(file: Path) -> str:
     return "\n\n".join(filter(None, made))
 
 
-PLACE = re.compile(r"<!-- (table|budgets) (\S+) ([^:\n]+?)(?:: ([^\n]+?))? -->\n.*?<!-- end -->", re.DOTALL)
+BRIEF = {"budgets": by_budget, "kinds": by_kind}
+PLACE = re.compile(r"<!-- (table|budgets|kinds) (\S+) ([^:\n]+?)(?:: ([^\n]+?))? -->\n.*?<!-- end -->", re.DOTALL)
 
 
 def page(file: Path) -> str:
@@ -128,7 +143,7 @@ def page(file: Path) -> str:
         for name in columns:
             if name not in COLUMNS:
                 raise UserError(f"{file}: no column is called '{name}'{did_you_mean(name, list(COLUMNS))}")
-        shown = table(rows, evaluation, columns) if what == "table" else by_budget(rows, evaluation)
+        shown = table(rows, evaluation, columns) if what == "table" else BRIEF[what](rows, evaluation)
         return f"{place[0].splitlines()[0]}\n\n{shown}\n\n<!-- end -->"
 
     return PLACE.sub(made, file.read_text(encoding="utf-8"))
@@ -143,12 +158,17 @@ def with_interval(rows: Rows, name: str, digits: int, floor: float = -np.inf) ->
         brackets = "()"
     if np.isnan(found.mean()):
         return ""
-    return f"{found.mean():.{digits}f} {brackets[0]}{low:.{digits}f}, {high:.{digits}f}{brackets[1]}"
+    mean, low, high = (_number(value, digits) for value in (found.mean(), low, high))
+    return f"{mean} {brackets[0]}{low}, {high}{brackets[1]}"
 
 
 def _mean(rows: Rows, name: str, digits: int) -> str:
     mean = values(rows, name).mean()
-    return "" if np.isnan(mean) else f"{mean:.{digits}f}"
+    return "" if np.isnan(mean) else _number(mean, digits)
+
+
+def _number(value: float, digits: int) -> str:
+    return f"{round(float(value), digits) + 0.0:.{digits}f}"  # no -0.00
 
 
 def _percent(rows: Rows, name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import runpy
 from pathlib import Path
 
@@ -19,6 +20,15 @@ PAGES = runpy.run_path(str(ROOT / "scripts" / "make_reference.py"))["PAGES"]
 @pytest.mark.parametrize("page", PAGES)
 def test_generated_page_is_up_to_date(page):
     assert (ROOT / "docs" / page).read_text() == PAGES[page](), "run: python scripts/make_reference.py"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/results.md", "docs/robot.md"])
+def test_tables_of_results_are_those_of_the_data(page, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    tables = importlib.import_module("result_tables")
+    text = (ROOT / page).read_text()
+    assert tables.PLACE.search(text)
+    assert text == tables.page(ROOT / page), f"run: python scripts/results.py page {page}"
 
 
 def test_every_key_of_the_schema_is_explained():

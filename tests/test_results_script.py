@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -143,6 +144,9 @@ Between the tables.
 <!-- budgets data/kept.csv shorter -->
 | out of date |
 <!-- end -->
+
+<!-- kinds data/kept.csv same reward -->
+<!-- end -->
 """
 
 
@@ -158,6 +162,9 @@ def test_the_tables_of_a_page(tmp_path, monkeypatch, capsys):
     reward, seeds = cells(made, "walk, ford")
     assert "[" in reward and seeds == "2"
     assert "Between the tables." in made and "out of date" not in made and made.count("shorter: Delta_C by h_C") == 1
+    assert "| same reward: reward / Delta_C | ford |" in made and re.search(
+        r"\| walk \| -?\d\.\d\d / \d+\.\d\d \|", made
+    )
     script("page", "docs/page.md")
     assert Path("docs/page.md").read_text() == made, "made twice is made once"
 
