@@ -64,9 +64,13 @@ def make(title: str, study: Study, runs: Path, parts: Sequence[Part], caveats: S
     body = [f"<h1>{escape(title)}</h1>", f'<p class="question">{escape(study.report.question)}</p>']
     body += [f'<p class="caveat">{escape(note)}</p>' for note in caveats]
     notes = [f'<p class="note">{escape(note)}</p>' for note in _notes(study, runs)]
+    explained = set[tuple[str, str]]()  # a word is explained where it first stands
     for part in parts:
         body.append(f"<h2>{escape(part.heading)}</h2>")
-        body += [_table(part.table, part.prose), _legend(part.caption, part.legend)] if part.table else []
+        if part.table:
+            new = [entry for entry in part.legend if entry not in explained]
+            explained.update(new)
+            body += [_table(part.table, part.prose), _legend(part.caption, new)]
         body += [f"<figure>{_inline(part.figure)}</figure>"] if part.figure else []
         body += [_films(part.films)] if part.films else []
     body += ["<h2>How it was made</h2>", *notes, *_settings(study, runs)]

@@ -70,6 +70,10 @@ def grouped(rows: Rows, evaluation: str) -> dict[tuple[str, str], Rows]:
     return dict(sorted(found.items(), key=lambda item: (item[0][0], rank(item[0][1]))))
 
 
+def label(kind: str, system: str) -> str:
+    return f"{system}, {kind}" if kind else system
+
+
 def rank(system: str) -> tuple[bool, str]:
     """POLCO first."""
     return "polco" not in system, system
@@ -90,7 +94,7 @@ def table(rows: Rows, evaluation: str, columns: list[str]) -> str:
     """Means and Student's 95 % intervals over seeds; with one seed its interval over episodes, in round brackets."""
     lines = [f"| {evaluation} | {' | '.join(columns)} |", f"|{'---|' * (len(columns) + 1)}"]
     for (kind, system), seeds in grouped(rows, evaluation).items():
-        lines.append(f"| {system}, {kind} | {' | '.join(COLUMNS[name](seeds) for name in columns)} |")
+        lines.append(f"| {label(kind, system)} | {' | '.join(COLUMNS[name](seeds) for name in columns)} |")
     return "\n".join(lines)
 
 
@@ -105,7 +109,7 @@ def by_budget(rows: Rows, evaluation: str) -> str:
     lines = [f"| {evaluation}: Delta_C by h_C | {' | '.join(shown)} | seeds |", f"|{'---|' * (len(budgets) + 2)}"]
     for (kind, system), seeds in grouped([row for row in rows if row[budgets[0]]], evaluation).items():
         cells = [_mean(seeds, name, 3) for name in budgets]
-        lines.append(f"| {system}, {kind} | {' | '.join(cells)} | {len(seeds)} |")
+        lines.append(f"| {label(kind, system)} | {' | '.join(cells)} | {len(seeds)} |")
     return "\n".join(lines)
 
 

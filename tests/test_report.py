@@ -325,6 +325,16 @@ def test_the_page_tells_what_is_missing_and_what_the_columns_mean(tmp_path, monk
         assert told in page
 
 
+def test_a_word_is_explained_where_it_first_stands(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("s.yaml").write_text(REGISTRY + "evaluations:\n  shorter: {env: {max_steps: 6}}\n")
+    words = ["s.yaml", "--workers", "1", "--quiet", "--only", "heed & co", "seeds=[0]", "report.gallery=0"]
+    assert main(words) == OK
+    page = Path("runs/page/report.html").read_text()
+    assert page.count("safe reward</th>") == 2, "a table for each evaluation"
+    assert page.count("<b>safe reward</b>: the part") == 1
+
+
 def test_evaluations_that_were_asked_for_later_are_missing_and_the_runs_are_not(tmp_path, monkeypatch):
     def told() -> str:
         assert main(["s.yaml", "--report", "report.gallery=0"]) == OK
