@@ -327,7 +327,7 @@ def test_the_page_tells_what_is_missing_and_what_the_columns_mean(tmp_path, monk
 
 def test_a_word_is_explained_where_it_first_stands(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("s.yaml").write_text(REGISTRY + "evaluations:\n  shorter: {env: {max_steps: 6}}\n")
+    Path("s.yaml").write_text(REGISTRY + "evaluations:\n  shorter: {env: {steps: 6}}\n")
     words = ["s.yaml", "--workers", "1", "--quiet", "--only", "heed & co", "seeds=[0]", "report.gallery=0"]
     assert main(words) == OK
     page = Path("runs/page/report.html").read_text()
