@@ -61,11 +61,12 @@ def check(file: Path, evaluation: str | None = None) -> Rows:
 
 
 def grouped(rows: Rows, evaluation: str) -> dict[tuple[str, str], Rows]:
-    """(kind, system) -> its seeds, kind by kind."""
+    """(kind, system) -> its seeds, kind by kind; of a cell of a grid (``inputs/no mask``) the name alone."""
     found: dict[tuple[str, str], Rows] = defaultdict(list)
     for row in rows:
         if row["evaluation"] == evaluation:
-            system, _, kind = row["system"].partition(" on ")
+            name = row["system"]
+            system, _, kind = (name, "", "") if "/" in name else name.partition(" on ")  # a cell of a grid, or a system
             found[kind, system].append(row)
     return dict(sorted(found.items(), key=lambda item: (item[0][0], rank(item[0][1]))))
 

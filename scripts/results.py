@@ -34,11 +34,12 @@ LOOSE = ("cf with pcpo",)
 """Systems that are shown with another setting, too."""
 
 
-def keep(registry: Path, overrides: list[str], runs: Path, file: Path) -> None:
+def keep(registry: Path, overrides: list[str], only: list[str], runs: Path, file: Path) -> None:
     """Add a row for each evaluation that the registry asks for and that is finished, in place of one of the same system
     and seed; nothing else is lost."""
     kept = {_key(row): row for row in read(file)}
-    for record in framework.load(registry, *overrides).results(runs):
+    study = framework.load(registry, *overrides)
+    for record in (study.only(*only) if only else study).results(runs):
         row = {name: value for name, value in record.items() if name not in LEFT_OUT}
         row["evaluation"] = SAME_REWARD if row["evaluation"] == TRAINING else row["evaluation"]
         budgets = by_budget(Path(record["episodes_file"]))
@@ -119,6 +120,7 @@ def main() -> None:
     one.add_argument("registry", type=Path)
     one.add_argument("csv", type=Path)
     one.add_argument("overrides", nargs="*", metavar="key=value", help="with which it was run")
+    one.add_argument("--only", action="append", default=[], metavar="PATTERN", help="of these cells")
     one.add_argument("--runs-dir", type=Path, default=Path("runs"))
     one = verbs.add_parser("table")
     one.add_argument("csv", type=Path)
@@ -136,7 +138,7 @@ def main() -> None:
     said = parser.parse_args()
     try:
         if said.verb == "keep":
-            keep(said.registry, said.overrides, said.runs_dir, said.csv)
+            keep(said.registry, said.overrides, said.only, said.runs_dir, said.csv)
         elif said.verb == "table":
             print(result_tables.every_table(said.csv))
         elif said.verb == "page":

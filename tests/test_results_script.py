@@ -134,6 +134,22 @@ def test_rows_are_named_by_the_registry_and_are_of_its_evaluations_alone(tmp_pat
     assert rows["walk on ford", "same reward"]["commit"] == later["commit"][:7]
 
 
+def test_cells_of_a_grid_have_a_table_too(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    grid = (
+        "ablations:\n  inputs on land: {base: cf with pcpo on ford, variants: {no mask: {policy.uses.mask: false}}}\n"
+    )
+    Path("parts.yaml").write_text(REGISTRY + grid)
+    words = ["parts.yaml", "seeds=[0]", "--only", "inputs*", "--workers", "1", "--quiet", "report.gallery=0"]
+    assert main(words) == 0
+    script("keep", "parts.yaml", "kept.csv", "--only", "inputs*")
+    assert {row["system"] for row in csv.DictReader(Path("kept.csv").open())} == {
+        "inputs on land/cf with pcpo on ford",
+        "inputs on land/no mask",
+    }
+    assert "\n| inputs on land/no mask | " in script("table", "kept.csv")
+
+
 PAGE = """# A page
 
 <!-- table data/kept.csv shorter: reward, seeds -->
