@@ -143,7 +143,7 @@ def test_cells_of_a_grid_have_a_table_too(tmp_path, monkeypatch, capsys):
     words = ["parts.yaml", "seeds=[0]", "--only", "inputs*", "--workers", "1", "--quiet", "report.gallery=0"]
     assert main(words) == 0
     script("keep", "parts.yaml", "kept.csv", "--only", "inputs*")
-    assert {row["system"] for row in csv.DictReader(Path("kept.csv").open())} == {
+    assert {row["system"] for row in csv.DictReader(Path("kept.csv").read_text().splitlines())} == {
         "inputs on land/cf with pcpo on ford",
         "inputs on land/no mask",
     }
