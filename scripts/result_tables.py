@@ -144,6 +144,8 @@ def page(file: Path) -> str:
     def made(place: re.Match[str]) -> str:
         what, data, evaluation, named = place.groups()
         rows = check(file.parent / data, evaluation)
+        if named and what in BRIEF:
+            raise UserError(f"{file}: '{what}' has columns of its own; only 'table' takes others ({named})")
         columns = named.split(", ") if named else list(COLUMNS)
         for name in columns:
             if name not in COLUMNS:

@@ -325,16 +325,6 @@ def test_the_page_tells_what_is_missing_and_what_the_columns_mean(tmp_path, monk
         assert told in page
 
 
-def test_a_word_is_explained_where_it_first_stands(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("s.yaml").write_text(REGISTRY + "evaluations:\n  shorter: {env: {steps: 6}}\n")
-    words = ["s.yaml", "--workers", "1", "--quiet", "--only", "heed & co", "seeds=[0]", "report.gallery=0"]
-    assert main(words) == OK
-    page = Path("runs/page/report.html").read_text()
-    assert page.count("safe reward</th>") == 2, "a table for each evaluation"
-    assert page.count("<b>safe reward</b>: the part") == 1
-
-
 def test_evaluations_that_were_asked_for_later_are_missing_and_the_runs_are_not(tmp_path, monkeypatch):
     def told() -> str:
         assert main(["s.yaml", "--report", "report.gallery=0"]) == OK
@@ -346,13 +336,13 @@ def test_evaluations_that_were_asked_for_later_are_missing_and_the_runs_are_not(
     assert "are in this report" not in told()
     more = "evaluations: {longer: {env: {steps: 14}}, far: {env: {steps: 16}, systems: [heed*]}}\n"
     Path("s.yaml").write_text(REGISTRY + more)
-    said = (
-        "6 of 6 runs are in this report. Evaluations that are missing: 'longer' of all of them: not finished; 'far' of "
-    )
-    assert said + "all of them: not finished." in told()
+    said = "6 of 6 runs are in this report. Evaluations that are missing: 'longer' of all of them: not finished; 'far'"
+    assert f"{said} of all of them: not finished." in told()
     assert main(["s.yaml", "--workers", "1", "--quiet", "--only", "heed*", "seeds=[0]", "report.gallery=0"]) == OK
     said = "Evaluations that are missing: 'longer' of heed & co, inputs/heed & co (seed 1): not finished; 'longer' of"
     assert said in told() and "'far' of heed & co, inputs/heed & co (seed 1): not finished." in told()
+    assert told().count("safe reward</th>") == 3, "a table for each evaluation"
+    assert told().count("<b>safe reward</b>: the part") == 1, "a word is explained where it first stands"
 
 
 def test_finished_runs_of_another_folder_are_taken(tmp_path, monkeypatch, capsys):

@@ -186,6 +186,10 @@ def test_the_tables_of_a_page(tmp_path, monkeypatch, capsys):
 
     for wrong, told in [
         ("data/kept.csv shrter: reward", "no evaluation is called 'shrter'; did you mean 'shorter'?"),
+        (
+            "data/kept.csv shorter: reward, seeds -->\n<!-- end -->\n<!-- kinds data/kept.csv shorter: reward",
+            "'kinds' has columns of its own; only 'table' takes others (reward, seeds)",
+        ),
         ("data/kept.csv shorter: rewrd", "docs/page.md: no column is called 'rewrd'; did you mean 'reward'?"),
         ("data/absent.csv shorter: reward", "absent.csv: there are no results in it"),
     ]:
